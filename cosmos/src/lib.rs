@@ -1,0 +1,1 @@
+//! The `cosmos` crate of Mayfly.

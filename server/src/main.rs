@@ -1,0 +1,3 @@
+//! The `mayfly` binary.
+
+fn main() {}
