@@ -1,1 +1,59 @@
-//! The `engine` crate of Mayfly.
+//! Documents over bytes: containers, items, indexes, time to live, purge, feed. The only place where a rule lives.
+//!
+//! ```text
+//!   front-ends ──▶ Engine ─┬─ catalog    names and policies
+//!                          ├─ write      operations ─▶ changes ─▶ one guarded batch
+//!                          ├─ scan feed  pages of living records
+//!                          ├─ ttl        what is gone at `now`      timeline: now never goes back
+//!                          └─ purge indexer reap                    ticks for the background
+//! ```
+//!
+//! A record is visible iff [`ttl::Cuts::is_live`] says so, and whatever looks at a record asks it. Front-ends see
+//! neither keys nor deadlines. All nondeterminism enters through the store, [`clock`] and [`ids`].
+
+mod catalog;
+mod changes;
+pub mod charge;
+mod check;
+pub mod clock;
+mod container;
+mod definition;
+mod engine;
+mod error;
+mod etag;
+mod feed;
+pub mod ids;
+mod index;
+mod indexer;
+mod keys;
+mod log;
+mod metrics;
+pub mod patch;
+mod purge;
+mod reap;
+mod record;
+mod scan;
+mod timeline;
+pub mod ttl;
+mod usage;
+mod write;
+
+pub use catalog::Database;
+pub use check::Report;
+pub use clock::{AdjustableClock, Clock, SystemClock, Timestamp};
+pub use container::{Container, IndexState, Partition};
+pub use definition::{CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, ROOT_PATTERN};
+pub use engine::{Builder, Engine};
+pub use error::{Error, Resource, Result};
+pub use etag::{Etag, IfMatch};
+pub use feed::{FeedPage, FeedStart, LogPage};
+pub use keys::DocumentId;
+pub use log::{Event, EventKind};
+pub use mayfly_storage::store::{Direction, PageLimit};
+pub use metrics::{ContainerMetrics, Metrics};
+pub use purge::Purged;
+pub use record::{Birth, Record};
+pub use scan::{Access, Found, HashRange, Position, ScanPage};
+pub use ttl::{DefaultTtl, OwnTtl};
+pub use usage::{Amount, Forecast, Usage};
+pub use write::{Effect, InvalidTtl, Modify, Operation, Outcome, Refused, Transaction};

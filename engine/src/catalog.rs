@@ -1,0 +1,356 @@
+//! Databases and containers: names, definitions, policies.
+//!
+//! The catalog is small and kept in memory whole; the store has one row per database and container. Every change is
+//! one batch that raises the catalog's counter, and a new database or container takes its number from it, so
+//! numbers are never used twice. A row's value is `version:u64 number:u64 JSON`.
+//!
+//! Dropping a container removes its row and leaves a note; its data goes later, in the background ([`crate::reap`]).
+//! Nobody can see it meanwhile, because every key begins with the container's number.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use mayfly_storage::{
+    Error as StoreError,
+    store::{Advance, Batch, Counter, Direction, Expect, Guard, Key, MarkAt, PageLimit, Put, SeqMark, Store},
+};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tokio::sync::Mutex;
+
+use crate::{
+    clock::Timestamp,
+    container::{Container, ContainerRow, IndexState},
+    definition::ContainerDefinition,
+    error::{Error, Resource, Result},
+    etag::{Etag, IfMatch},
+    keys::{self, CATALOG, Family, SLOTS_MAX, be_u64},
+    ttl::TtlPolicy,
+};
+
+/// A database.
+#[derive(Debug)]
+pub struct Database {
+    /// Its number: never reused.
+    pub id: u32,
+    /// The version of its row.
+    pub version: u64,
+    /// Its name.
+    pub name: String,
+    /// The second it was made.
+    pub modified: u64,
+}
+
+impl Database {
+    /// Changes with every change.
+    pub fn etag(&self) -> Etag {
+        Etag::new(self.id, u16::MAX, self.version)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct DatabaseRow {
+    modified: u64,
+}
+
+/// What is left of a container until its data is gone.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct DroppedRow {
+    pub slots: u32,
+}
+
+#[derive(Default)]
+struct Names {
+    databases: BTreeMap<String, Arc<Database>>,
+    containers: BTreeMap<(u32, String), Arc<Container>>,
+}
+
+pub(crate) struct Catalog {
+    store: Arc<dyn Store>,
+    names: RwLock<Names>,
+    /// One change at a time: the guards would sort it out, but nobody needs the retries.
+    changes: Mutex<()>,
+}
+
+const ROW_HEADER: usize = 16;
+const NAME_BYTES_MAX: usize = 255;
+
+impl Catalog {
+    pub async fn open(store: Arc<dyn Store>) -> Result<Self> {
+        let mut names = Names::default();
+        let mut database_names = BTreeMap::new();
+        for (key, value) in rows(&*store, Family::Database).await? {
+            let (version, id, row) = decode_row::<DatabaseRow>(&value)?;
+            let name = String::from_utf8(key.to_vec()).map_err(|_| Error::Corrupt("a database's name"))?;
+            database_names.insert(id, name.clone());
+            let database = Database { id, version, name: name.clone(), modified: row.modified };
+            names.databases.insert(name, Arc::new(database));
+        }
+        for (key, value) in rows(&*store, Family::Container).await? {
+            let (version, id, row) = decode_row::<ContainerRow>(&value)?;
+            let database = key.get(..4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+            let database = database.filter(|database| database_names.contains_key(database));
+            let database = database.ok_or(Error::Corrupt("a container belongs to no database"))?;
+            let name = row.definition.name.clone();
+            names.containers.insert((database, name), Arc::new(Container::new(id, database, version, row)?));
+        }
+        Ok(Self { store, names: RwLock::new(names), changes: Mutex::new(()) })
+    }
+
+    pub fn databases(&self) -> Vec<Arc<Database>> {
+        self.names.read().databases.values().cloned().collect()
+    }
+
+    pub fn database(&self, name: &str) -> Option<Arc<Database>> {
+        self.names.read().databases.get(name).cloned()
+    }
+
+    pub fn database_by_id(&self, id: u32) -> Option<Arc<Database>> {
+        self.names.read().databases.values().find(|database| database.id == id).cloned()
+    }
+
+    pub fn containers(&self, database: u32) -> Vec<Arc<Container>> {
+        let names = self.names.read();
+        let of_database = names.containers.range((database, String::new())..);
+        of_database.take_while(|((id, _), _)| *id == database).map(|(_, c)| c.clone()).collect()
+    }
+
+    pub fn all_containers(&self) -> Vec<Arc<Container>> {
+        self.names.read().containers.values().cloned().collect()
+    }
+
+    pub fn container(&self, database: u32, name: &str) -> Option<Arc<Container>> {
+        self.names.read().containers.get(&(database, name.to_owned())).cloned()
+    }
+
+    pub fn container_by_id(&self, id: u32) -> Option<Arc<Container>> {
+        self.names.read().containers.values().find(|container| container.id == id).cloned()
+    }
+
+    pub async fn create_database(&self, name: &str, now: Timestamp) -> Result<Arc<Database>> {
+        check_name(name)?;
+        let _one = self.changes.lock().await;
+        if self.database(name).is_some() {
+            return Err(Error::Exists(Resource::Database));
+        }
+        let modified = now.seconds();
+        let key = keys::database(name);
+        let guard = Guard { key: key.clone(), expect: Expect::Absent };
+        let put = new_row(key, &DatabaseRow { modified })?;
+        let version = self.commit(vec![guard], vec![put], Vec::new(), Resource::Database).await?;
+        let id = number(version)?;
+        let database = Arc::new(Database { id, version, name: name.to_owned(), modified });
+        self.names.write().databases.insert(name.to_owned(), database.clone());
+        Ok(database)
+    }
+
+    pub async fn delete_database(&self, name: &str, if_match: Option<IfMatch>) -> Result<()> {
+        let _one = self.changes.lock().await;
+        let database = self.database(name).ok_or(Error::NotFound(Resource::Database))?;
+        check_etag(if_match, database.etag())?;
+        let containers = self.containers(database.id);
+        let key = keys::database(name);
+        let guards = vec![Guard { key: key.clone(), expect: Expect::Version(database.version) }];
+        let mut deletes = vec![key];
+        let mut puts = Vec::new();
+        for container in &containers {
+            deletes.push(keys::container(database.id, container.name()));
+            puts.push(dropped_row(container)?);
+        }
+        self.commit(guards, puts, deletes, Resource::Database).await?;
+        let mut names = self.names.write();
+        names.databases.remove(name);
+        for container in containers {
+            names.containers.remove(&(database.id, container.name().to_owned()));
+        }
+        Ok(())
+    }
+
+    pub async fn create_container(
+        &self,
+        database: &Database,
+        definition: ContainerDefinition,
+        slots: u32,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
+        check_name(&definition.name)?;
+        definition.validate()?;
+        if !slots.is_power_of_two() || slots > SLOTS_MAX {
+            return Err(Error::bad_request(format!(
+                "A container has a power of two of slots, at most {SLOTS_MAX}; not {slots}."
+            )));
+        }
+        let _one = self.changes.lock().await;
+        if self.container(database.id, &definition.name).is_some() {
+            return Err(Error::Exists(Resource::Container));
+        }
+        let key = keys::container(database.id, &definition.name);
+        let row = ContainerRow {
+            ttl: TtlPolicy::new(definition.default_ttl),
+            index: IndexState::first(definition.indexing.mode),
+            slots,
+            modified: now.seconds(),
+            definition,
+        };
+        let guards = vec![
+            Guard { key: key.clone(), expect: Expect::Absent },
+            // The database may be going at this very moment.
+            Guard { key: keys::database(&database.name), expect: Expect::Version(database.version) },
+        ];
+        let put = new_row(key, &row)?;
+        let version = self.commit(guards, vec![put], Vec::new(), Resource::Container).await?;
+        self.publish(Container::new(number(version)?, database.id, version, row)?)
+    }
+
+    pub async fn delete_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
+        let _one = self.changes.lock().await;
+        let current = self.current(container)?;
+        check_etag(if_match, current.etag())?;
+        let deletes = vec![keys::container(current.database, current.name())];
+        let puts = vec![dropped_row(&current)?];
+        self.commit(vec![current.guard()], puts, deletes, Resource::Container).await?;
+        self.names.write().containers.remove(&(current.database, current.name().to_owned()));
+        Ok(())
+    }
+
+    /// Changes a container's row: one small write, whatever the container holds.
+    pub async fn change_container(
+        &self,
+        container: &Container,
+        if_match: Option<IfMatch>,
+        change: impl FnOnce(&mut ContainerRow) -> Result<()>,
+    ) -> Result<Arc<Container>> {
+        let _one = self.changes.lock().await;
+        let current = self.current(container)?;
+        check_etag(if_match, current.etag())?;
+        let mut row = current.row.clone();
+        change(&mut row)?;
+        let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
+        let version =
+            self.commit(vec![current.guard()], vec![put], Vec::new(), Resource::Container).await?;
+        self.publish(Container::new(current.id, current.database, version, row)?)
+    }
+
+    /// Containers that were dropped and still have data.
+    pub async fn dropped(&self) -> Result<Vec<(u32, DroppedRow)>> {
+        let mut dropped = Vec::new();
+        for (key, value) in rows(&*self.store, Family::Dropped).await? {
+            let id = key[..].try_into().map(u32::from_be_bytes);
+            let row = serde_json::from_slice(&value).map_err(|_| Error::Corrupt("a dropped container"))?;
+            dropped.push((id.map_err(|_| Error::Corrupt("a dropped container"))?, row));
+        }
+        Ok(dropped)
+    }
+
+    /// The container as it is now, if it is still the same one.
+    fn current(&self, container: &Container) -> Result<Arc<Container>> {
+        self.container(container.database, container.name())
+            .filter(|current| current.id == container.id)
+            .ok_or(Error::NotFound(Resource::Container))
+    }
+
+    fn publish(&self, container: Container) -> Result<Arc<Container>> {
+        let container = Arc::new(container);
+        let name = (container.database, container.name().to_owned());
+        self.names.write().containers.insert(name, container.clone());
+        Ok(container)
+    }
+
+    /// Applies a change and returns its number.
+    async fn commit(
+        &self,
+        guards: Vec<Guard>,
+        puts: Vec<Put>,
+        deletes: Vec<Key>,
+        what: Resource,
+    ) -> Result<u64> {
+        let counter = CATALOG.single(Family::Counter);
+        let advances = vec![Advance { counter, stamp: 0, tally: [0, 0] }];
+        let batch = Batch { guards, puts, deletes, advances, ..Batch::default() };
+        match self.store.commit(batch).await {
+            Ok(committed) => Ok(committed.counters.first().map_or(0, |counter: &Counter| counter.seq)),
+            Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Database) => {
+                Err(Error::NotFound(Resource::Database))
+            }
+            Err(StoreError::Conflict { .. }) => Err(Error::Exists(what)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// All rows of a catalog family: the key's own fields, and the value.
+async fn rows(store: &dyn Store, family: Family) -> Result<Vec<(Bytes, Bytes)>> {
+    let mut range = CATALOG.range(family, &[]);
+    let snapshot = store.snapshot().await?;
+    let mut rows = Vec::new();
+    loop {
+        let limit = PageLimit { rows: 1000, bytes: 1 << 20 };
+        let page = snapshot.scan(&range, Direction::Forward, limit).await?;
+        for (key, value) in page.rows {
+            range.start = [&key[..], &[0]].concat();
+            rows.push((key.slice(keys::PREFIX_LEN..), value));
+        }
+        if !page.more {
+            return Ok(rows);
+        }
+    }
+}
+
+fn encode_row(id: u64, row: &impl Serialize) -> Result<Vec<u8>> {
+    let mut value = vec![0; 8];
+    value.extend_from_slice(&id.to_be_bytes());
+    serde_json::to_writer(&mut value, row).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(value)
+}
+
+fn decode_row<T: DeserializeOwned>(value: &[u8]) -> Result<(u64, u32, T)> {
+    const DAMAGED: Error = Error::Corrupt("a catalog row cannot be read");
+    let json = value.get(ROW_HEADER..).ok_or(DAMAGED)?;
+    let row = serde_json::from_slice(json).map_err(|_| DAMAGED)?;
+    Ok((be_u64(value), number(be_u64(&value[8..]))?, row))
+}
+
+/// A row whose number is the commit's.
+fn new_row(key: Key, row: &impl Serialize) -> Result<Put> {
+    let mark = |at| SeqMark { advance: 0, at: MarkAt::Value(at) };
+    Ok(Put { key, value: encode_row(0, row)?, marks: vec![mark(0), mark(8)] })
+}
+
+/// A row that keeps its number.
+fn changed_row(key: Key, id: u32, row: &impl Serialize) -> Result<Put> {
+    let mark = SeqMark { advance: 0, at: MarkAt::Value(0) };
+    Ok(Put { key, value: encode_row(u64::from(id), row)?, marks: vec![mark] })
+}
+
+fn dropped_row(container: &Container) -> Result<Put> {
+    let row = DroppedRow { slots: container.slots() };
+    let value = serde_json::to_vec(&row).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(Put { key: keys::dropped(container.id), value, marks: Vec::new() })
+}
+
+fn number(seq: u64) -> Result<u32> {
+    u32::try_from(seq).map_err(|_| Error::Corrupt("the catalog's counter"))
+}
+
+fn check_etag(if_match: Option<IfMatch>, current: Etag) -> Result<()> {
+    match if_match {
+        Some(condition) if !condition.allows(current) => Err(Error::PreconditionFailed),
+        _ => Ok(()),
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(Error::bad_request(format!(
+            "The input name '{name}' is invalid. Ensure to provide a unique non-empty string less than \
+             '{NAME_BYTES_MAX}' characters."
+        )));
+    }
+    if name.contains(['/', '\\', '?', '#', '\0']) || name.ends_with(' ') {
+        return Err(Error::bad_request(format!(
+            "The input name '{name}' is invalid: it contains one of the characters / \\ ? # or ends with a space. \
+             One of the specified inputs is invalid"
+        )));
+    }
+    Ok(())
+}

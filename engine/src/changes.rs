@@ -1,0 +1,219 @@
+//! From what changes to the one batch that changes it.
+//!
+//! Record, index entries, unique keys, feed entry and expiry entries of a document stand or fall together, so there
+//! is one place that writes them: this one. Writes, purge and the replacement of expired documents all come through
+//! here, and `check` computes the same keys to prove a store.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use mayfly_storage::store::{
+    Advance, Batch, Expect, Guard, Key, MarkAt, Put, SeqMark, Urgency,
+};
+
+use crate::{
+    container::Container,
+    error::{Error, Result},
+    index,
+    keys::{DocumentKey, Family, SEQ_IN_KEY, Shard},
+    log::Event,
+    record::{FeedEntry, Record},
+};
+
+/// A document before and after.
+pub(crate) struct Change<'a> {
+    pub document: &'a DocumentKey,
+    /// What the store has; guarded.
+    pub before: Option<&'a Record>,
+    /// What it shall have.
+    pub after: Option<&'a Record>,
+}
+
+/// A batch in the making, for one slot.
+pub(crate) struct Changes<'a> {
+    container: &'a Container,
+    shard: Shard,
+    batch: Batch,
+    tally: [i64; 2],
+    /// Unique rows that documents of this batch had, and those they shall have, with the document's place.
+    released: HashSet<Key>,
+    taken: HashMap<Key, DocumentKey>,
+    /// The first unique row that two documents of this batch want.
+    doubled: Option<Key>,
+    events: u16,
+}
+
+const FROM_COMMIT: u64 = 0;
+
+fn mark(at: MarkAt) -> SeqMark {
+    SeqMark { advance: 0, at }
+}
+
+impl<'a> Changes<'a> {
+    pub fn new(container: &'a Container, shard: Shard) -> Self {
+        let batch = Batch { guards: vec![container.guard()], ..Batch::default() };
+        Self {
+            container,
+            shard,
+            batch,
+            tally: [0, 0],
+            released: HashSet::new(),
+            taken: HashMap::new(),
+            doubled: None,
+            events: 0,
+        }
+    }
+
+    /// Adds one document's change and returns how many index terms it writes.
+    pub fn add(&mut self, change: &Change<'_>) -> Result<usize> {
+        let Change { document, before, after } = change;
+        let record_key = self.shard.record(document);
+        let expect = before.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
+        self.batch.guards.push(Guard { key: record_key.clone(), expect });
+        let terms = self.change_entries(document, *before, *after)?;
+        self.change_unique(document, *before, *after)?;
+        if let Some(record) = before {
+            self.batch.deletes.push(self.shard.sequenced(Family::Feed, record.lsn, record.ordinal));
+            self.tally[0] -= 1;
+            self.tally[1] -= i64::from(record.size());
+        }
+        match after {
+            Some(record) => {
+                self.put_record(record_key, document, record);
+                self.tally[0] += 1;
+                self.tally[1] += i64::from(record.size());
+            }
+            None => self.batch.deletes.push(record_key),
+        }
+        Ok(terms)
+    }
+
+    fn put_record(&mut self, key: Key, document: &DocumentKey, record: &Record) {
+        let (value, marks) = record.encode();
+        self.batch.puts.push(Put { key, value, marks });
+        let entry = FeedEntry {
+            epoch: self.container.write_epoch,
+            size: record.size(),
+            life: record.life.clone(),
+            document: document.clone(),
+        };
+        self.batch.puts.push(Put {
+            key: self.shard.sequenced(Family::Feed, FROM_COMMIT, record.ordinal),
+            value: entry.encode(),
+            marks: vec![mark(MarkAt::Key(SEQ_IN_KEY))],
+        });
+    }
+
+    /// Index and expiry entries: out with what only the old version has, in with the new version's.
+    fn change_entries(
+        &mut self,
+        document: &DocumentKey,
+        before: Option<&Record>,
+        after: Option<&Record>,
+    ) -> Result<usize> {
+        let keys_of = |record: Option<&Record>| match record {
+            Some(record) => index::index_keys(self.container, self.shard, document, record.body()),
+            None => Ok(Vec::new()),
+        };
+        let old = keys_of(before)?;
+        // A document that waits for the indexer has no entries of its new version yet.
+        let new = if self.container.write_epoch == 0 { Vec::new() } else { keys_of(after)? };
+        let old_expiry = before.map(|record| index::expiry_keys(self.shard, document, record));
+        let new_expiry = after.map(|record| index::expiry_keys(self.shard, document, record));
+        let (old_expiry, new_expiry) = (old_expiry.unwrap_or_default(), new_expiry.unwrap_or_default());
+
+        let gone = old.into_iter().filter(|key| new.binary_search_by(|k| k.bytes.cmp(&key.bytes)).is_err());
+        let gone_expiry = old_expiry.into_iter().filter(|key| !new_expiry.contains(key));
+        self.batch.deletes.extend(gone.chain(gone_expiry));
+
+        let terms = new.len();
+        if let Some(record) = after {
+            let mut life = Vec::with_capacity(16);
+            record.life.encode(&mut life);
+            let size = record.size().to_be_bytes();
+            let puts = new.into_iter().map(|key| (key, life.clone()));
+            let puts = puts.chain(new_expiry.into_iter().map(|key| (key, size.to_vec())));
+            self.batch.puts.extend(puts.map(|(key, value)| Put { key, value, marks: Vec::new() }));
+        }
+        Ok(terms)
+    }
+
+    fn change_unique(
+        &mut self,
+        document: &DocumentKey,
+        before: Option<&Record>,
+        after: Option<&Record>,
+    ) -> Result<()> {
+        if self.container.unique_keys.is_empty() {
+            return Ok(());
+        }
+        let (hash, _) = document.parts()?;
+        let rows = |record: &Record| index::unique_keys(self.container, self.shard, &hash, record.body());
+        self.released.extend(before.map(rows).unwrap_or_default());
+        for row in after.map(rows).unwrap_or_default() {
+            if let Some(other) = self.taken.insert(row.clone(), document.clone()) {
+                self.doubled.get_or_insert(row);
+                debug_assert_ne!(other, *document, "a document is changed once per batch");
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an event to the container's log.
+    pub fn log(&mut self, event: &Event) {
+        self.batch.puts.push(Put {
+            key: self.shard.sequenced(Family::Log, FROM_COMMIT, self.events),
+            value: event.encode(),
+            marks: vec![mark(MarkAt::Key(SEQ_IN_KEY))],
+        });
+        self.events += 1;
+    }
+
+    /// Adds a row that belongs to none of the documents.
+    pub fn put(&mut self, key: Key, value: Vec<u8>) {
+        self.batch.puts.push(Put { key, value, marks: Vec::new() });
+    }
+
+    /// A write's batch: it takes the next number of the slot's sequence.
+    pub fn into_write(mut self, stamp: u64) -> std::result::Result<Batch, Key> {
+        if let Some(row) = self.doubled.take() {
+            return Err(row);
+        }
+        self.settle_unique();
+        let counter = self.shard.single(Family::Counter);
+        self.batch.advances.push(Advance { counter, stamp, tally: self.tally });
+        Ok(self.batch)
+    }
+
+    /// A purge's batch: nobody waits for it. Only the container's log makes it a step in the sequence; the slot's
+    /// counter stays as it is otherwise, so that purge shows nowhere.
+    pub fn into_purge(mut self, stamp: u64) -> Batch {
+        self.settle_unique();
+        self.batch.urgency = Urgency::Background;
+        if self.events > 0 {
+            let counter = self.shard.single(Family::Counter);
+            self.batch.advances.push(Advance { counter, stamp, tally: [0, 0] });
+        }
+        let counter = self.shard.single(Family::Purged);
+        self.batch.advances.push(Advance { counter, stamp: 0, tally: self.tally });
+        self.batch
+    }
+
+    fn settle_unique(&mut self) {
+        for (key, document) in std::mem::take(&mut self.taken) {
+            // A row that a document of this batch gives up is ours to take: its record is guarded.
+            if !self.released.remove(&key) {
+                self.batch.guards.push(Guard { key: key.clone(), expect: Expect::Absent });
+            }
+            let mut value = FROM_COMMIT.to_be_bytes().to_vec();
+            value.extend_from_slice(document.as_bytes());
+            self.batch.puts.push(Put { key, value, marks: vec![mark(MarkAt::Value(0))] });
+        }
+        self.batch.deletes.extend(std::mem::take(&mut self.released));
+    }
+}
+
+/// The document a unique row belongs to.
+pub(crate) fn unique_row_owner(row: &Bytes) -> Result<DocumentKey> {
+    DocumentKey::from_tail(row.get(8..).ok_or(Error::Corrupt("a unique row cannot be read"))?)
+}

@@ -1,0 +1,245 @@
+//! The offline walk that proves a store: every entry has its record, every record its entries, and the sums agree.
+//!
+//! It asks the same functions that write entries which ones a record should have, and compares with what is there, in
+//! both directions. Expired documents that purge has not reached are like any others here.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use bytes::Bytes;
+use mayfly_storage::store::{Snapshot, Space};
+
+use crate::{
+    catalog::DroppedRow,
+    container::Container,
+    engine::Engine,
+    error::Result,
+    index,
+    keys::{DocumentKey, Family, PREFIX_LEN, Shard, sequence_of},
+    record::{FeedEntry, Record},
+    scan::each_row,
+};
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Containers looked at.
+    pub containers: usize,
+    /// Records looked at.
+    pub records: u64,
+    /// Index, unique, feed and expiry entries looked at.
+    pub entries: u64,
+    /// What is wrong, the first [`PROBLEMS_MAX`] of it.
+    pub problems: Vec<String>,
+}
+
+/// More than this says nothing new.
+pub const PROBLEMS_MAX: usize = 100;
+
+impl Report {
+    /// Whether everything agrees.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn problem(&mut self, problem: String) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+}
+
+impl Engine {
+    /// Walks the whole store. For a store at rest: a running one may change between two looks.
+    pub async fn check(&self) -> Result<Report> {
+        let mut report = Report::default();
+        let containers = self.catalog().all_containers();
+        let dropped: HashMap<u32, DroppedRow> = self.catalog().dropped().await?.into_iter().collect();
+        let snapshot = self.store().snapshot().await?;
+        for container in &containers {
+            report.containers += 1;
+            for shard in container.shards() {
+                Walk { container, shard, snapshot: &*snapshot, report: &mut report }.run().await?;
+            }
+        }
+        let known: HashMap<u32, u32> = containers.iter().map(|c| (c.id, c.slots())).collect();
+        for space in [Space::Small, Space::Large] {
+            strangers(&*snapshot, space, &known, &dropped, &mut report).await?;
+        }
+        Ok(report)
+    }
+}
+
+/// Keys that belong to no container.
+async fn strangers(
+    snapshot: &dyn Snapshot,
+    space: Space,
+    known: &HashMap<u32, u32>,
+    dropped: &HashMap<u32, DroppedRow>,
+    report: &mut Report,
+) -> Result<()> {
+    let everything =
+        mayfly_storage::store::KeyRange { space, slot: Default::default(), start: vec![0], end: None };
+    let mut owners: BTreeMap<(u32, u16), u64> = BTreeMap::new();
+    each_row(snapshot, everything, &mut |key, _| {
+        match key.get(..6) {
+            Some([a, b, c, d, e, f]) => {
+                let owner = (u32::from_be_bytes([*a, *b, *c, *d]), u16::from_be_bytes([*e, *f]));
+                *owners.entry(owner).or_default() += 1;
+            }
+            _ => report.problem(format!("the key {} is too short", hex(key))),
+        }
+        Ok(())
+    })
+    .await?;
+    for ((container, slot), keys) in owners {
+        let slots = known.get(&container).copied().or(dropped.get(&container).map(|row| row.slots));
+        if container != 0 && slots.is_none_or(|slots| u32::from(slot) >= slots) {
+            report.problem(format!("{keys} keys belong to no container: {container}, slot {slot}"));
+        }
+    }
+    Ok(())
+}
+
+struct Walk<'a> {
+    container: &'a Container,
+    shard: Shard,
+    snapshot: &'a dyn Snapshot,
+    report: &'a mut Report,
+}
+
+/// What one slot should hold beside its records, by key.
+type Expected = HashMap<Vec<u8>, Vec<u8>>;
+
+impl Walk<'_> {
+    async fn run(mut self) -> Result<()> {
+        let indexed = self.indexed_documents().await?;
+        let (expected, tally) = self.expected(&indexed).await?;
+        self.compare(expected).await?;
+        self.compare_tally(tally).await
+    }
+
+    /// The documents whose present version has index entries, according to the feed.
+    async fn indexed_documents(&mut self) -> Result<HashSet<DocumentKey>> {
+        let epoch = self.container.row.index.epoch;
+        let mut indexed = HashSet::new();
+        each_row(self.snapshot, self.shard.range(Family::Feed, &[]), &mut |_, value| {
+            let entry = FeedEntry::decode(value)?;
+            if entry.epoch == epoch {
+                indexed.insert(entry.document);
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(indexed)
+    }
+
+    /// All entries that follow from the records, and the sums.
+    async fn expected(&mut self, indexed: &HashSet<DocumentKey>) -> Result<(Expected, [i64; 2])> {
+        let (container, shard) = (self.container, self.shard);
+        let mut expected = Expected::new();
+        let mut tally = [0, 0];
+        let report = &mut *self.report;
+        each_row(self.snapshot, shard.range(Family::Record, &[]), &mut |key, value| {
+            let document = DocumentKey::from_tail(&key[PREFIX_LEN..])?;
+            let record = match Record::decode(value.clone()) {
+                Ok(record) => record,
+                Err(error) => {
+                    report.problem(format!("the record {} cannot be read: {error}", hex(key)));
+                    return Ok(());
+                }
+            };
+            report.records += 1;
+            tally[0] += 1;
+            tally[1] += i64::from(record.size());
+            let (hash, _) = document.parts()?;
+            if container.partition_of(hash.clone()).shard != shard {
+                report.problem(format!("the record {} is in the wrong slot", hex(key)));
+            }
+            let mut life = Vec::new();
+            record.life.encode(&mut life);
+            let is_indexed = indexed.contains(&document);
+            if is_indexed {
+                for key in index::index_keys(container, shard, &document, record.body())? {
+                    expected.insert(key.bytes, life.clone());
+                }
+            }
+            for key in index::expiry_keys(shard, &document, &record) {
+                expected.insert(key.bytes, record.size().to_be_bytes().to_vec());
+            }
+            for key in index::unique_keys(container, shard, &hash, record.body()) {
+                let value = [&record.lsn.to_be_bytes(), document.as_bytes()].concat();
+                if expected.insert(key.bytes, value).is_some() {
+                    report.problem(format!("two documents share a unique key: {}", hex(document.as_bytes())));
+                }
+            }
+            let epoch = if is_indexed { container.row.index.epoch } else { 0 };
+            let entry = FeedEntry { epoch, size: record.size(), life: record.life.clone(), document };
+            let key = shard.sequenced(Family::Feed, record.lsn, record.ordinal);
+            expected.insert(key.bytes, entry.encode());
+            Ok(())
+        })
+        .await?;
+        Ok((expected, tally))
+    }
+
+    /// Every entry is expected, and every expected entry is there.
+    async fn compare(&mut self, mut expected: Expected) -> Result<()> {
+        let epoch = self.container.row.index.epoch;
+        let ready = self.container.row.index.ready;
+        let report = &mut *self.report;
+        for family in
+            [Family::Feed, Family::Expiry, Family::Date, Family::Index, Family::Composite, Family::Unique]
+        {
+            let range = self.shard.range(family, &[]);
+            each_row(self.snapshot, range, &mut |key, value: &Bytes| {
+                report.entries += 1;
+                let retired = matches!(family, Family::Index | Family::Composite)
+                    && key.get(PREFIX_LEN..PREFIX_LEN + 4) != Some(&epoch.to_be_bytes());
+                if retired {
+                    return Ok(());
+                }
+                match expected.remove(key) {
+                    None => report.problem(format!("{family:?} entry without a record: {}", hex(key))),
+                    Some(wanted) if wanted[..] == value[..] => {}
+                    // A version that waits for the indexer keeps the epoch it was written under.
+                    Some(wanted) if family == Family::Feed && !ready && wanted[4..] == value[4..] => {}
+                    Some(_) => report.problem(format!("{family:?} entry disagrees with its record: {}", hex(key))),
+                }
+                if family == Family::Feed && sequence_of(key).is_err() {
+                    report.problem(format!("a feed key cannot be read: {}", hex(key)));
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        for key in expected.keys() {
+            let family = Family::of(key).map_or("unknown".into(), |family| format!("{family:?}"));
+            report.problem(format!("a record lacks its {family} entry: {}", hex(key)));
+        }
+        Ok(())
+    }
+
+    async fn compare_tally(&mut self, tally: [i64; 2]) -> Result<()> {
+        let mut stored = [0, 0];
+        for family in [Family::Counter, Family::Purged] {
+            let row = self.snapshot.get(&self.shard.single(family)).await?;
+            let counter = row.map(|row| mayfly_storage::store::Counter::decode(&row));
+            match counter {
+                Some(Some(counter)) => (0..2).for_each(|n| stored[n] += counter.tally[n]),
+                Some(None) => self.report.problem(format!("the {family:?} row cannot be read")),
+                None => {}
+            }
+        }
+        if stored != tally {
+            self.report.problem(format!(
+                "container {} slot {}: the sums say {stored:?} documents and bytes, the records {tally:?}",
+                self.shard.container, self.shard.slot
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,195 @@
+//! A container as the engine works with it: its definition, compiled.
+//!
+//! Immutable. A change of the definition makes a new one; whoever holds the old one finishes its page with it, and
+//! a write that was decided with it is refused by the guard on its row.
+
+use mayfly_storage::store::{Expect, Guard};
+use mayfly_value::{
+    partition::{Epk, PartitionKey},
+    path::{Path, PathRules},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    definition::{ContainerDefinition, IndexingMode, parse_path, parse_pattern},
+    error::{Error, Result},
+    etag::Etag,
+    keys::{self, Shard},
+    ttl::TtlPolicy,
+};
+
+/// The part of a container that is stored in its catalog row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ContainerRow {
+    pub definition: ContainerDefinition,
+    pub slots: u32,
+    pub ttl: TtlPolicy,
+    pub index: IndexState,
+    pub modified: u64,
+}
+
+/// Which generation of index entries is being kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexState {
+    /// Stands in every index key. Raised by a change of policy, so that old entries cannot be mistaken.
+    pub epoch: u32,
+    /// Whether every document has its entries. If not, the feed says which do.
+    pub ready: bool,
+    /// Earlier epochs whose entries are still to be removed.
+    pub retired: Vec<u32>,
+}
+
+impl IndexState {
+    /// The state of an empty container.
+    pub(crate) fn first(mode: IndexingMode) -> Self {
+        Self { epoch: 1, ready: mode != IndexingMode::Lazy, retired: Vec::new() }
+    }
+
+    /// The state after the policy changed what is indexed.
+    pub(crate) fn next(&self, mode: IndexingMode) -> Self {
+        let mut retired = self.retired.clone();
+        retired.push(self.epoch);
+        Self { epoch: self.epoch + 1, ready: mode == IndexingMode::None, retired }
+    }
+}
+
+/// A container, ready for work.
+#[derive(Debug)]
+pub struct Container {
+    /// The container's number: never reused.
+    pub id: u32,
+    /// The number of its database.
+    pub database: u32,
+    /// The version of its catalog row.
+    pub version: u64,
+    pub(crate) row: ContainerRow,
+    pub(crate) rules: PathRules,
+    pub(crate) unique_keys: Vec<Vec<Path>>,
+    pub(crate) composites: Vec<Composite>,
+    /// The index epoch that a write gives a document at once: 0 when it has to wait for the indexer.
+    pub(crate) write_epoch: u32,
+}
+
+/// A composite index, compiled.
+#[derive(Debug)]
+pub(crate) struct Composite {
+    pub parts: Vec<(Path, bool)>,
+}
+
+/// A logical partition: where documents with one partition key value live.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    pub(crate) shard: Shard,
+    pub(crate) hash: Epk,
+}
+
+impl Container {
+    pub(crate) fn new(id: u32, database: u32, version: u64, row: ContainerRow) -> Result<Self> {
+        let definition = &row.definition;
+        let indexing = &definition.indexing;
+        let patterns = |list: &[String]| list.iter().map(|p| parse_pattern(p)).collect::<Result<Vec<_>>>();
+        let rules = match indexing.mode {
+            IndexingMode::None => PathRules::new(Vec::new(), Vec::new()),
+            _ => PathRules::new(patterns(&indexing.included)?, patterns(&indexing.excluded)?),
+        };
+        let unique_keys = definition
+            .unique_keys
+            .iter()
+            .map(|key| key.iter().map(|path| parse_path(path)).collect())
+            .collect::<Result<_>>()?;
+        let composites = match indexing.mode {
+            IndexingMode::None => Vec::new(),
+            _ => indexing
+                .composites
+                .iter()
+                .map(|parts| {
+                    let parts = parts.iter().map(|part| Ok((parse_path(&part.path)?, part.descending)));
+                    Ok(Composite { parts: parts.collect::<Result<_>>()? })
+                })
+                .collect::<Result<_>>()?,
+        };
+        let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
+        Ok(Self { id, database, version, row, rules, unique_keys, composites, write_epoch })
+    }
+
+    /// What its owner said.
+    pub fn definition(&self) -> &ContainerDefinition {
+        &self.row.definition
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.row.definition.name
+    }
+
+    /// How many slots it has.
+    pub fn slots(&self) -> u32 {
+        self.row.slots
+    }
+
+    /// The second of its last change.
+    pub fn modified(&self) -> u64 {
+        self.row.modified
+    }
+
+    /// Changes with every change of the definition.
+    pub fn etag(&self) -> Etag {
+        Etag::new(self.id, u16::MAX, self.version)
+    }
+
+    /// Which generation of index entries is kept, and whether it is whole.
+    pub fn index_state(&self) -> &IndexState {
+        &self.row.index
+    }
+
+    /// The rules about time to live, with what they leave behind. Not for front-ends: they see definitions.
+    pub(crate) fn ttl(&self) -> &TtlPolicy {
+        &self.row.ttl
+    }
+
+    /// One of its slots.
+    pub(crate) fn shard(&self, slot: u32) -> Shard {
+        Shard { container: self.id, slot: slot as u16 }
+    }
+
+    /// All of its slots, in the order of their hashes.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        let container = self.id;
+        (0..self.row.slots as u16).map(move |slot| Shard { container, slot })
+    }
+
+    /// Where documents with this partition key live.
+    pub fn locate(&self, key: &PartitionKey) -> Result<Partition> {
+        let definition = &self.row.definition.partition_key;
+        if key.0.len() < definition.paths.len() {
+            return Err(Error::bad_request(
+                "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the \
+                 the collection.",
+            ));
+        }
+        if key.0.len() > definition.paths.len() {
+            return Err(Error::bad_request(
+                "Partition key provided either doesn't correspond to definition in the collection or doesn't match \
+                 partition key field values specified in the document.",
+            ));
+        }
+        Ok(self.partition_of(definition.effective_key(key)))
+    }
+
+    pub(crate) fn partition_of(&self, hash: Epk) -> Partition {
+        let slot = self.row.definition.partition_key.slot_of(&hash, self.row.slots);
+        Partition { shard: self.shard(slot), hash }
+    }
+
+    /// The guard that refuses a write decided under another definition.
+    pub(crate) fn guard(&self) -> Guard {
+        Guard { key: keys::container(self.database, self.name()), expect: Expect::Version(self.version) }
+    }
+}
+
+impl Partition {
+    /// The slot's number: the partition key range it belongs to.
+    pub fn slot(&self) -> u16 {
+        self.shard.slot
+    }
+}

@@ -1,0 +1,232 @@
+//! What a user says about a container, and whether it can be right.
+//!
+//! Plain data, the same for both APIs. Policies that the engine only keeps (vectors, full text, conflicts, …) are
+//! carried as JSON under the name the front-end gave them.
+
+use mayfly_value::{
+    partition::KeyDefinition,
+    path::{Path, PathPattern},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{Error, Result},
+    ttl::DefaultTtl,
+};
+
+/// A container as its owner describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContainerDefinition {
+    /// The name.
+    pub name: String,
+    /// How documents are spread. Cannot be changed.
+    pub partition_key: KeyDefinition,
+    /// What is indexed.
+    #[serde(default)]
+    pub indexing: IndexingPolicy,
+    /// Combinations of values that may occur once per logical partition. Cannot be changed.
+    #[serde(default)]
+    pub unique_keys: Vec<Vec<String>>,
+    /// Time to live: off, on, or on with seconds.
+    #[serde(default)]
+    pub default_ttl: Option<DefaultTtl>,
+    /// Keep all versions and deletes for this many minutes.
+    #[serde(default)]
+    pub log_minutes: Option<u32>,
+    /// Policies kept as data.
+    #[serde(default)]
+    pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+/// When index entries are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IndexingMode {
+    /// With the document.
+    #[default]
+    Consistent,
+    /// A little later; answers are right all the same.
+    Lazy,
+    /// Never.
+    None,
+}
+
+/// What is indexed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexingPolicy {
+    /// When.
+    pub mode: IndexingMode,
+    /// Whether documents are indexed unless a request says otherwise.
+    pub automatic: bool,
+    /// Path patterns that are indexed.
+    pub included: Vec<String>,
+    /// Path patterns that are not, where they are more precise.
+    pub excluded: Vec<String>,
+    /// Indexes over several paths.
+    #[serde(default)]
+    pub composites: Vec<Vec<CompositePath>>,
+    /// Spatial, vector and full-text indexes, kept as data.
+    #[serde(default)]
+    pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One path of a composite index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompositePath {
+    /// Which property.
+    pub path: String,
+    /// Whether it is kept in descending order.
+    pub descending: bool,
+}
+
+/// The path that stands for everything.
+pub const ROOT_PATTERN: &str = "/*";
+
+impl Default for IndexingPolicy {
+    fn default() -> Self {
+        Self {
+            mode: IndexingMode::Consistent,
+            automatic: true,
+            included: vec![ROOT_PATTERN.into()],
+            excluded: vec!["/\"_etag\"/?".into()],
+            composites: Vec::new(),
+            others: serde_json::Map::new(),
+        }
+    }
+}
+
+const UNIQUE_KEYS_MAX: usize = 10;
+const UNIQUE_PATHS_MAX: usize = 16;
+const COMPOSITES_MAX: usize = 100;
+const COMPOSITE_PATHS_MAX: usize = 8;
+const PATTERNS_MAX: usize = 1500;
+
+impl ContainerDefinition {
+    /// A container with defaults for everything but its name and partition key.
+    pub fn new(name: impl Into<String>, partition_key: KeyDefinition) -> Self {
+        Self {
+            name: name.into(),
+            partition_key,
+            indexing: IndexingPolicy::default(),
+            unique_keys: Vec::new(),
+            default_ttl: None,
+            log_minutes: None,
+            others: serde_json::Map::new(),
+        }
+    }
+
+    /// Refuses what cannot be right, with a message for the caller.
+    pub fn validate(&self) -> Result<()> {
+        self.partition_key.validate()?;
+        self.validate_unique_keys()?;
+        self.indexing.validate()?;
+        if self.indexing.mode == IndexingMode::None && self.default_ttl.is_some() {
+            return Err(Error::bad_request(
+                "Indexing mode value cannot be 'none' when 'defaultTtl' is specified in the collection",
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_unique_keys(&self) -> Result<()> {
+        if self.unique_keys.len() > UNIQUE_KEYS_MAX {
+            return Err(Error::bad_request(format!("A container has at most {UNIQUE_KEYS_MAX} unique keys.")));
+        }
+        if self.unique_keys.iter().map(Vec::len).sum::<usize>() > UNIQUE_PATHS_MAX {
+            return Err(Error::bad_request(format!(
+                "The unique keys of a container have at most {UNIQUE_PATHS_MAX} paths together."
+            )));
+        }
+        for key in &self.unique_keys {
+            if key.is_empty() {
+                return Err(Error::bad_request("A unique key must have at least one path."));
+            }
+            for path in key {
+                parse_path(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a replacement that changes what cannot be changed.
+    pub(crate) fn validate_replacement(&self, next: &Self) -> Result<()> {
+        if next.name != self.name {
+            return Err(Error::bad_request("The id of a container cannot be changed."));
+        }
+        if next.partition_key != self.partition_key {
+            return Err(Error::bad_request("The partition key of a container cannot be changed."));
+        }
+        if next.unique_keys != self.unique_keys {
+            return Err(Error::bad_request(
+                "Unique index cannot be changed: the unique key policy of a container is set when it is made.",
+            ));
+        }
+        next.validate()
+    }
+}
+
+impl IndexingPolicy {
+    fn validate(&self) -> Result<()> {
+        if self.mode == IndexingMode::None && self.automatic {
+            return Err(Error::bad_request(
+                "Indexing mode value cannot be 'none' when automatic indexing is specified as 'true'.",
+            ));
+        }
+        if self.included.len() > PATTERNS_MAX || self.excluded.len() > PATTERNS_MAX {
+            return Err(Error::bad_request(format!(
+                "An indexing policy has at most {PATTERNS_MAX} included and {PATTERNS_MAX} excluded paths."
+            )));
+        }
+        for pattern in self.included.iter().chain(&self.excluded) {
+            parse_pattern(pattern)?;
+        }
+        let root = |patterns: &[String]| patterns.iter().any(|pattern| pattern == ROOT_PATTERN);
+        if self.mode != IndexingMode::None && !root(&self.included) && !root(&self.excluded) {
+            return Err(Error::bad_request(format!(
+                "The special mandatory indexing path \"{ROOT_PATTERN}\" is in neither list. Please ensure that the \
+                 path is included or excluded."
+            )));
+        }
+        if self.composites.len() > COMPOSITES_MAX {
+            return Err(Error::bad_request(format!(
+                "A container has at most {COMPOSITES_MAX} composite indexes."
+            )));
+        }
+        for composite in &self.composites {
+            if !(2..=COMPOSITE_PATHS_MAX).contains(&composite.len()) {
+                return Err(Error::bad_request(format!(
+                    "A composite index has from 2 to {COMPOSITE_PATHS_MAX} paths."
+                )));
+            }
+            for part in composite {
+                parse_path(&part.path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether both write the same index entries.
+    pub(crate) fn same_entries(&self, other: &Self) -> bool {
+        self.mode == other.mode
+            && self.included == other.included
+            && self.excluded == other.excluded
+            && self.composites == other.composites
+    }
+}
+
+pub(crate) fn parse_path(path: &str) -> Result<Path> {
+    Path::parse(path).map_err(|error| {
+        Error::bad_request(format!(
+            "The path '{path}' could not be accepted: {error}. Please ensure that the path is a valid path."
+        ))
+    })
+}
+
+pub(crate) fn parse_pattern(pattern: &str) -> Result<PathPattern> {
+    PathPattern::parse(pattern).map_err(|error| {
+        Error::bad_request(format!(
+            "The indexing path '{pattern}' could not be accepted: {error}. Please ensure that the path is a valid \
+             path."
+        ))
+    })
+}

@@ -1,0 +1,303 @@
+//! The engine: one handle over a store, a clock and a source of identifiers.
+//!
+//! Everything a front-end may do is a method of [`Engine`], defined in the file of its subject: point operations in
+//! `write.rs` and here, walks in `scan.rs` and `feed.rs`, background work as ticks in `purge.rs`, `indexer.rs` and
+//! `reap.rs`. A tick takes `now` and does a bounded piece of work, so tests call it with any time they like and the
+//! loop around it needs no tests.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use mayfly_storage::store::{Batch, Counter, Put, Stats, Store};
+use mayfly_value::partition::PartitionKey;
+
+use crate::{
+    catalog::{Catalog, Database},
+    clock::{Clock, SystemClock, Timestamp},
+    container::Container,
+    definition::ContainerDefinition,
+    error::{Error, Resource, Result},
+    etag::{Etag, IfMatch},
+    ids::{Ids, RandomIds},
+    keys::{CATALOG, DocumentId, DocumentKey, Family, Shard},
+    metrics::Metrics,
+    record::Record,
+    timeline::Timeline,
+};
+
+/// The layout of keys and values in the store. `docs/format.md` has a paragraph for each.
+const LAYOUT: u64 = 1;
+
+/// A document database over an ordered store. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    catalog: Catalog,
+    timeline: Timeline,
+    ids: Arc<dyn Ids>,
+    metrics: Metrics,
+    read_only: AtomicBool,
+}
+
+/// Collects what an engine is made of.
+pub struct Builder {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+}
+
+impl Builder {
+    /// Takes the time from `clock`.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Takes identifiers from `ids`.
+    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Opens the store's contents.
+    pub async fn open(self) -> Result<Engine> {
+        check_layout(&*self.store).await?;
+        let timeline = Timeline::open(self.clock, self.store.clone()).await?;
+        let catalog = Catalog::open(self.store.clone()).await?;
+        let inner = Inner {
+            store: self.store,
+            catalog,
+            timeline,
+            ids: self.ids,
+            metrics: Metrics::default(),
+            read_only: AtomicBool::new(false),
+        };
+        Ok(Engine { inner: Arc::new(inner) })
+    }
+}
+
+/// Refuses a store that another version laid out; marks an empty one as ours.
+async fn check_layout(store: &dyn Store) -> Result<()> {
+    let key = CATALOG.single(Family::Format);
+    match store.get(&key).await? {
+        Some(value) if value[..] == LAYOUT.to_be_bytes() => Ok(()),
+        Some(_) => Err(Error::Corrupt("the data was written by another version of Mayfly")),
+        None => {
+            let put = Put { key, value: LAYOUT.to_be_bytes().to_vec(), marks: Vec::new() };
+            store.commit(Batch { puts: vec![put], ..Batch::default() }).await?;
+            Ok(())
+        }
+    }
+}
+
+impl Engine {
+    /// Starts from a store; the machine's clock and random identifiers unless told otherwise.
+    pub fn builder(store: Arc<dyn Store>) -> Builder {
+        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+    }
+
+    /// The time for a request or a page of one. Take it once and pass it on.
+    pub async fn now(&self) -> Result<Timestamp> {
+        self.inner.timeline.now().await
+    }
+
+    /// Identifiers for whoever needs one.
+    pub fn ids(&self) -> &dyn Ids {
+        &*self.inner.ids
+    }
+
+    /// The clock, for sleeping.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        self.inner.timeline.clock()
+    }
+
+    /// How far the engine's time is ahead of the clock, after a crash or a step back.
+    pub fn ahead_of_clock(&self) -> std::time::Duration {
+        self.inner.timeline.ahead()
+    }
+
+    /// Moves the stored time horizon on, so that requests need not. Call about twice a second.
+    pub async fn renew_horizon(&self) -> Result<()> {
+        self.inner.timeline.renew_ahead().await
+    }
+
+    /// Refuses writes, or takes them again. Reads and purge go on: purge is what frees the disk.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.inner.read_only.store(read_only, Ordering::Release);
+    }
+
+    /// Whether writes are refused.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.read_only.load(Ordering::Acquire)
+    }
+
+    /// Stores the time told last and makes everything durable. Call last.
+    pub async fn close(&self) -> Result<()> {
+        self.inner.timeline.close().await?;
+        Ok(self.inner.store.sync().await?)
+    }
+
+    /// What the engine counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    /// What the store says about itself.
+    pub fn store_stats(&self) -> Stats {
+        self.inner.store.stats()
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.inner.catalog
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.inner.timeline
+    }
+
+    /// All databases, by name.
+    pub fn databases(&self) -> Vec<Arc<Database>> {
+        self.catalog().databases()
+    }
+
+    /// A database by name.
+    pub fn database(&self, name: &str) -> Result<Arc<Database>> {
+        self.catalog().database(name).ok_or(Error::NotFound(Resource::Database))
+    }
+
+    /// A database by number.
+    pub fn database_by_id(&self, id: u32) -> Result<Arc<Database>> {
+        self.catalog().database_by_id(id).ok_or(Error::NotFound(Resource::Database))
+    }
+
+    /// Makes a database.
+    pub async fn create_database(&self, name: &str, now: Timestamp) -> Result<Arc<Database>> {
+        self.check_writable()?;
+        self.catalog().create_database(name, now).await
+    }
+
+    /// Drops a database and all its containers.
+    pub async fn delete_database(&self, name: &str, if_match: Option<IfMatch>) -> Result<()> {
+        self.catalog().delete_database(name, if_match).await
+    }
+
+    /// The containers of a database, by name.
+    pub fn containers(&self, database: &Database) -> Vec<Arc<Container>> {
+        self.catalog().containers(database.id)
+    }
+
+    /// A container by name, as it is now.
+    pub fn container(&self, database: &Database, name: &str) -> Result<Arc<Container>> {
+        self.catalog().container(database.id, name).ok_or(Error::NotFound(Resource::Container))
+    }
+
+    /// A container by number, as it is now.
+    pub fn container_by_id(&self, id: u32) -> Result<Arc<Container>> {
+        self.catalog().container_by_id(id).ok_or(Error::NotFound(Resource::Container))
+    }
+
+    /// Makes a container with a number of slots, a power of two.
+    pub async fn create_container(
+        &self,
+        database: &Database,
+        definition: ContainerDefinition,
+        slots: u32,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
+        self.check_writable()?;
+        self.catalog().create_container(database, definition, slots, now).await
+    }
+
+    /// Changes a container's definition: one small write, effective at once for documents old and new.
+    pub async fn replace_container(
+        &self,
+        container: &Container,
+        definition: ContainerDefinition,
+        if_match: Option<IfMatch>,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
+        self.catalog()
+            .change_container(container, if_match, |row| {
+                row.definition.validate_replacement(&definition)?;
+                if !row.definition.indexing.same_entries(&definition.indexing) {
+                    row.index = row.index.next(definition.indexing.mode);
+                }
+                if row.ttl.default != definition.default_ttl {
+                    row.ttl = row.ttl.with_default(definition.default_ttl, now);
+                }
+                row.modified = now.seconds();
+                row.definition = definition;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Drops a container. Its documents are gone at once; their space comes back in the background.
+    pub async fn delete_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
+        self.catalog().delete_container(container, if_match).await
+    }
+
+    /// Reads a document. One that has expired is not there.
+    pub async fn read(
+        &self,
+        container: &Container,
+        key: &PartitionKey,
+        id: &DocumentId,
+        now: Timestamp,
+    ) -> Result<Option<Record>> {
+        let partition = container.locate(key)?;
+        let document = DocumentKey::new(&partition.hash, id);
+        let record = self.stored(partition.shard, &document).await?;
+        Ok(record.filter(|record| container.ttl().cuts(now).is_live(&record.life)))
+    }
+
+    /// When a document will expire under the container's present rules, if ever.
+    pub fn expires_at(&self, container: &Container, record: &Record) -> Option<Timestamp> {
+        container.ttl().expires_at(&record.life)
+    }
+
+    /// The version of a document as clients see it.
+    pub fn etag(&self, container: &Container, slot: u16, record: &Record) -> Etag {
+        Etag::new(container.id, slot, record.lsn)
+    }
+
+    /// The last sequence number of a slot: what a session token says.
+    pub async fn lsn(&self, container: &Container, slot: u16) -> Result<u64> {
+        Ok(self.counter(container.shard(u32::from(slot))).await?.seq)
+    }
+
+    /// What the store has for a document, expired or not. Whoever shows it asks the cuts first.
+    pub(crate) async fn stored(&self, shard: Shard, document: &DocumentKey) -> Result<Option<Record>> {
+        self.store().get(&shard.record(document)).await?.map(Record::decode).transpose()
+    }
+
+    pub(crate) async fn counter(&self, shard: Shard) -> Result<Counter> {
+        self.counter_of(shard, Family::Counter).await
+    }
+
+    pub(crate) async fn counter_of(&self, shard: Shard, family: Family) -> Result<Counter> {
+        match self.store().get(&shard.single(family)).await? {
+            Some(row) => Counter::decode(&row).ok_or(Error::Corrupt("a counter cannot be read")),
+            None => Ok(Counter::default()),
+        }
+    }
+
+    /// The container after somebody changed it.
+    pub(crate) fn reload(&self, container: &Container) -> Result<Arc<Container>> {
+        self.catalog().container_by_id(container.id).ok_or(Error::NotFound(Resource::Container))
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.is_read_only() { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,69 @@
+//! Etags: a version as clients see it.
+//!
+//! An etag names a commit: container, slot and lsn. It is derived, not stored, and two versions of a document never
+//! share one, because commits are never numbered twice.
+
+use std::fmt;
+
+/// A version of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Etag {
+    container: u32,
+    slot: u16,
+    lsn: u64,
+}
+
+impl Etag {
+    /// The version that a commit made.
+    pub const fn new(container: u32, slot: u16, lsn: u64) -> Self {
+        Self { container, slot, lsn }
+    }
+
+    /// Reads the text form, with or without quotes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let mut groups = text.split('-');
+        let mut group = |digits: usize| {
+            let group = groups.next().filter(|group| group.len() == digits)?;
+            u64::from_str_radix(group, 16).ok()
+        };
+        let (container, slot, zero, high, low) = (group(8)?, group(4)?, group(4)?, group(4)?, group(12)?);
+        (zero == 0 && groups.next().is_none())
+            .then_some(Self { container: container as u32, slot: slot as u16, lsn: high << 48 | low })
+    }
+}
+
+/// A quoted GUID-like string, as Cosmos DB writes it.
+impl fmt::Display for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { container, slot, lsn } = self;
+        write!(f, "\"{container:08x}-{slot:04x}-0000-{:04x}-{:012x}\"", lsn >> 48, lsn & 0xFFFF_FFFF_FFFF)
+    }
+}
+
+/// A condition on the current version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfMatch {
+    /// There must be one.
+    Any,
+    /// It must be this one; `None` is a text that is no etag of ours and matches nothing.
+    Is(Option<Etag>),
+}
+
+impl IfMatch {
+    /// Reads a header's value.
+    pub fn parse(text: &str) -> Self {
+        match text.trim() {
+            "*" => Self::Any,
+            text => Self::Is(Etag::parse(text)),
+        }
+    }
+
+    /// Whether `current` satisfies it.
+    pub fn allows(self, current: Etag) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Is(etag) => etag == Some(current),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The entries a document has beside its record.
+//!
+//! All of them follow from the document, its life and the container's policies, so a write can compute both the ones
+//! to remove and the ones to add, and `check` can prove that a store holds exactly these.
+
+use bson::{RawBsonRef, RawDocument};
+use mayfly_storage::store::Key;
+use mayfly_value::{keycode, order::Order, partition::Epk, walk};
+
+use crate::{
+    container::Container,
+    error::{Error, Result},
+    keys::{DocumentKey, Shard},
+    record::Record,
+};
+
+/// A property deeper or longer than this cannot be told apart in an index key of bounded length.
+const PATH_BYTES_MAX: usize = 4 * 1024;
+
+/// The keys of all value-index entries of one document; each holds the document's life. Sorted, without repeats.
+pub(crate) fn index_keys(
+    container: &Container,
+    shard: Shard,
+    document: &DocumentKey,
+    body: &RawDocument,
+) -> Result<Vec<Key>> {
+    let epoch = container.row.index.epoch;
+    let mut keys = Vec::with_capacity(16);
+    let mut encoded = Vec::with_capacity(64);
+    let mut path_bytes_max = 0;
+    walk::walk_leaves(body, &container.rules, &mut |path, value| {
+        path_bytes_max = path_bytes_max.max(path.len());
+        if path.len() > PATH_BYTES_MAX {
+            return;
+        }
+        encoded.clear();
+        keycode::push_value(&mut encoded, value, Order::Cosmos);
+        keys.push(shard.index(epoch, path, &encoded, document));
+    })?;
+    if path_bytes_max > PATH_BYTES_MAX {
+        return Err(Error::bad_request(format!(
+            "A property path of {path_bytes_max} bytes cannot be indexed; the longest is {PATH_BYTES_MAX}. Exclude \
+             it from the indexing policy."
+        )));
+    }
+    for (number, composite) in container.composites.iter().enumerate() {
+        encoded.clear();
+        for (path, descending) in &composite.parts {
+            push_component(&mut encoded, path.get(body), *descending);
+        }
+        keys.push(shard.composite(epoch, number as u16, &encoded, document));
+    }
+    keys.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
+    keys.dedup_by(|a, b| a.bytes == b.bytes);
+    Ok(keys)
+}
+
+fn push_component(out: &mut Vec<u8>, value: Option<RawBsonRef<'_>>, descending: bool) {
+    match (value, descending) {
+        (Some(value), false) => keycode::push_value(out, value, Order::Cosmos),
+        (Some(value), true) => keycode::push_value_desc(out, value, Order::Cosmos),
+        (None, _) => {
+            let start = out.len();
+            keycode::push_undefined(out, Order::Cosmos);
+            if descending {
+                out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+    }
+}
+
+/// The rows of a document's unique keys. A missing value takes part like any other.
+pub(crate) fn unique_keys(
+    container: &Container,
+    shard: Shard,
+    hash: &Epk,
+    body: &RawDocument,
+) -> Vec<Key> {
+    let rows = container.unique_keys.iter().enumerate().map(|(number, paths)| {
+        let mut values = Vec::new();
+        for path in paths {
+            match path.get(body) {
+                Some(value) => keycode::push_value(&mut values, value, Order::Cosmos),
+                None => keycode::push_undefined(&mut values, Order::Cosmos),
+            }
+        }
+        shard.unique(number as u8, hash, &values)
+    });
+    rows.collect()
+}
+
+/// The keys under which a document waits to expire: by its own deadline, and by each date.
+pub(crate) fn expiry_keys(shard: Shard, document: &DocumentKey, record: &Record) -> Vec<Key> {
+    let own = record.life.own_deadline().map(|deadline| shard.expiry(deadline, document));
+    let dates = record.life.dates.iter().map(|(rule, date)| shard.date(*rule, *date, document));
+    own.into_iter().chain(dates).collect()
+}

@@ -1,0 +1,219 @@
+//! Building index entries in the background: for lazy containers, and after a change of policy.
+//!
+//! The feed says which version of a document has entries of which epoch. The indexer walks it and gives entries to
+//! those that have none of the current epoch; a document that is written meanwhile moves to the end of the feed, with
+//! entries if its container is consistent. When the walk of a consistent container reaches the end, every document
+//! has its entries and the container is marked ready.
+
+use std::sync::Arc;
+
+use mayfly_storage::{
+    Error as StoreError,
+    store::{Batch, Direction, Expect, Guard, PageLimit, Put, Urgency},
+};
+
+use crate::{
+    clock::Timestamp,
+    container::Container,
+    definition::IndexingMode,
+    engine::Engine,
+    error::{Error, Result},
+    index,
+    keys::{Family, PREFIX_LEN, Shard, be_u64, sequence_of},
+    record::{FeedEntry, Record},
+};
+
+/// Documents indexed in one batch.
+const DOCUMENTS_MAX: usize = 64;
+
+impl Engine {
+    /// One tick: indexes some documents of every container that needs it. Says whether there is more to do.
+    pub async fn build_indexes(&self) -> Result<bool> {
+        let mut more = false;
+        for container in self.catalog().all_containers().into_iter().filter(|c| !c.row.index.ready) {
+            more |= self.index_container(&container).await?;
+        }
+        Ok(more)
+    }
+
+    /// How much of a container is indexed, from 0 to 100.
+    pub async fn index_progress(&self, container: &Container) -> Result<u8> {
+        if container.row.index.ready {
+            return Ok(100);
+        }
+        let (mut done, mut all) = (0, 0);
+        for shard in container.shards() {
+            all += self.counter(shard).await?.seq;
+            done += self.index_position(container, shard).await?;
+        }
+        Ok(if all == 0 { 100 } else { (done.min(all) * 100 / all) as u8 })
+    }
+
+    async fn index_container(&self, container: &Arc<Container>) -> Result<bool> {
+        let mut more = false;
+        for shard in container.shards() {
+            more |= self.index_shard(container, shard).await?;
+        }
+        let consistent = container.definition().indexing.mode == IndexingMode::Consistent;
+        if !more && consistent {
+            // Every write since the policy changed was guarded by the container's row and made its own entries, so
+            // nothing can have been missed.
+            let epoch = container.row.index.epoch;
+            let ready = self.catalog().change_container(container, None, |row| {
+                if row.index.epoch == epoch {
+                    row.index.ready = true;
+                }
+                Ok(())
+            });
+            match ready.await {
+                Ok(_) | Err(Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(more)
+    }
+
+    /// The commit up to which the current epoch is complete.
+    async fn index_position(&self, container: &Container, shard: Shard) -> Result<u64> {
+        let row = self.store().get(&shard.single(Family::IndexPosition)).await?;
+        let row = row.filter(|row| row.len() == 16 && be_u64(row) == u64::from(container.row.index.epoch));
+        Ok(row.map_or(0, |row| be_u64(&row[8..])))
+    }
+
+    async fn index_shard(&self, container: &Container, shard: Shard) -> Result<bool> {
+        let position = self.index_position(container, shard).await?;
+        let snapshot = self.store().snapshot().await?;
+        let mut range = shard.range(Family::Feed, &[]);
+        range.start.extend_from_slice(&position.to_be_bytes());
+        let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: usize::MAX };
+        let page = snapshot.scan(&range, Direction::Forward, limit).await?;
+        let epoch = container.row.index.epoch;
+        let mut batch = Batch { guards: vec![container.guard()], urgency: Urgency::Background, ..Batch::default() };
+        let mut reached = position;
+        for (key, value) in &page.rows {
+            let mut entry = FeedEntry::decode(value)?;
+            let (lsn, ordinal) = sequence_of(key)?;
+            reached = lsn;
+            if entry.epoch == epoch {
+                continue;
+            }
+            let record_key = shard.record(&entry.document);
+            let record = snapshot.get(&record_key).await?.map(Record::decode).transpose()?;
+            let record = record.ok_or(Error::Corrupt("a feed entry has no record"))?;
+            let mut life = Vec::new();
+            record.life.encode(&mut life);
+            for key in index::index_keys(container, shard, &entry.document, record.body())? {
+                batch.puts.push(Put { key, value: life.clone(), marks: Vec::new() });
+            }
+            entry.epoch = epoch;
+            let key = shard.sequenced(Family::Feed, lsn, ordinal);
+            batch.puts.push(Put { key, value: entry.encode(), marks: Vec::new() });
+            batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
+        }
+        debug_assert!(range.start.len() > PREFIX_LEN);
+        if reached != position || !batch.puts.is_empty() {
+            let mut value = u64::from(epoch).to_be_bytes().to_vec();
+            value.extend_from_slice(&reached.to_be_bytes());
+            let key = shard.single(Family::IndexPosition);
+            batch.puts.push(Put { key, value, marks: Vec::new() });
+            match self.store().commit(batch).await {
+                Ok(_) => {}
+                // Somebody wrote one of the documents, or changed the container: look again.
+                Err(StoreError::Conflict { .. }) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(page.more)
+    }
+
+    /// Adds a date rule to a container and gives every document its date under it.
+    ///
+    /// Answers when all documents have it, as an index build does: from then on the rule is exact.
+    pub async fn create_date_rule(
+        &self,
+        container: &Container,
+        path: &mayfly_value::path::Path,
+        seconds: u32,
+        now: Timestamp,
+    ) -> Result<(Arc<Container>, u16)> {
+        let mut number = 0;
+        let changed = self.catalog().change_container(container, None, |row| {
+            (row.ttl, number) = row.ttl.with_date_rule(path, seconds)?;
+            row.modified = now.seconds();
+            Ok(())
+        });
+        let container = changed.await?;
+        for shard in container.shards() {
+            self.date_documents(&container, shard).await?;
+        }
+        Ok((container, number))
+    }
+
+    /// Changes a date rule's length, or drops the rule: one small write. What has expired stays gone.
+    pub async fn change_date_rule(
+        &self,
+        container: &Container,
+        rule: u16,
+        seconds: Option<u32>,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
+        let change = self.catalog().change_container(container, None, |row| {
+            row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, now)?;
+            row.modified = now.seconds();
+            Ok(())
+        });
+        change.await
+    }
+
+    /// Rewrites the lives of documents that were there before a date rule. Their versions stay the same.
+    async fn date_documents(&self, container: &Container, shard: Shard) -> Result<()> {
+        let mut position = 0_u64;
+        loop {
+            let snapshot = self.store().snapshot().await?;
+            let mut range = shard.range(Family::Feed, &[]);
+            range.start.extend_from_slice(&position.to_be_bytes());
+            let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: usize::MAX };
+            let page = snapshot.scan(&range, Direction::Forward, limit).await?;
+            let mut reached = position;
+            let mut batch = Batch { guards: vec![container.guard()], ..Batch::default() };
+            for (key, value) in &page.rows {
+                let (lsn, ordinal) = sequence_of(key)?;
+                reached = lsn + 1;
+                let mut entry = FeedEntry::decode(value)?;
+                let record_key = shard.record(&entry.document);
+                let record = snapshot.get(&record_key).await?.map(Record::decode).transpose()?;
+                let mut record = record.ok_or(Error::Corrupt("a feed entry has no record"))?;
+                let dates = container.ttl().dates_of(record.body())?;
+                if dates == record.life.dates {
+                    continue;
+                }
+                record.life.dates = dates;
+                entry.life = record.life.clone();
+                let mut life = Vec::new();
+                record.life.encode(&mut life);
+                let mut put = |key, value| batch.puts.push(Put { key, value, marks: Vec::new() });
+                if entry.epoch == container.row.index.epoch {
+                    for key in index::index_keys(container, shard, &entry.document, record.body())? {
+                        put(key, life.clone());
+                    }
+                }
+                for key in index::expiry_keys(shard, &entry.document, &record) {
+                    put(key, record.size().to_be_bytes().to_vec());
+                }
+                put(shard.sequenced(Family::Feed, lsn, ordinal), entry.encode());
+                put(record_key.clone(), record.encode().0);
+                batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
+            }
+            match self.store().commit(batch).await {
+                Ok(_) => position = reached,
+                // Look again at this page; what was written meanwhile has its date already.
+                Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Record) => continue,
+                Err(StoreError::Conflict { .. }) => return Err(Error::Contention),
+                Err(error) => return Err(error.into()),
+            }
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+}

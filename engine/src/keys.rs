@@ -1,0 +1,332 @@
+//! Every key family, in one place.
+//!
+//! A key begins with the container's number and the slot's, so that all keys of a slot lie together and one write
+//! touches one slot; then a byte for the family; then the family's own fields. Container 0 is the catalog.
+//!
+//! ```text
+//!   c:u32  s:u16  family:u8  …
+//! ```
+//!
+//! | family | fields | value | space |
+//! |---|---|---|---|
+//! | `Counter` | | the slot's sequence, highest second, stored documents and bytes | small |
+//! | `Purged` | | a counter of what purge took away again | small |
+//! | `PurgePosition`, `IndexPosition` | | how far a background walk of the feed has come | small |
+//! | `Feed` | lsn, ordinal | index epoch, size, life, document | small |
+//! | `Expiry` | deadline second, document | size | small |
+//! | `Date` | rule, date, document | size | small |
+//! | `Index` | epoch, path, value, document | life | small |
+//! | `Composite` | epoch, index number, values, document | life | small |
+//! | `Unique` | key number, hash, values | lsn, document's id | small |
+//! | `Record` | document | lsn, header, life, body | large |
+//! | `Log` | lsn, ordinal | an event with its images | large |
+//! | `Database`, `Container`, `Dropped`, `Horizon`, `Format` | names or numbers | definitions | small |
+//!
+//! *document* is the effective partition key hash, escaped and terminated, then the id to the end of the key.
+//! `docs/format.md` draws the bytes.
+
+use mayfly_storage::store::{Key, KeyRange, Slot, Space};
+use mayfly_value::{keycode, partition::Epk};
+
+use crate::error::{Error, Result};
+
+/// The families. The numbers are the bytes on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Family {
+    /// The slot's counter row.
+    Counter = 0x01,
+    /// The counter of purged documents and bytes.
+    Purged = 0x02,
+    /// How far purge has walked the feed.
+    PurgePosition = 0x03,
+    /// How far the indexer has walked the feed.
+    IndexPosition = 0x04,
+    /// Last writes in commit order: one entry per stored document.
+    Feed = 0x10,
+    /// Documents with their own deadline.
+    Expiry = 0x11,
+    /// Documents with a date under a date rule.
+    Date = 0x12,
+    /// Values by path.
+    Index = 0x20,
+    /// Composite indexes.
+    Composite = 0x21,
+    /// Unique keys.
+    Unique = 0x22,
+    /// Documents.
+    Record = 0x30,
+    /// All versions and deletes, where a container keeps them.
+    Log = 0x31,
+    /// Databases by name.
+    Database = 0x40,
+    /// Containers by database and name.
+    Container = 0x41,
+    /// Containers whose data is still to be removed.
+    Dropped = 0x42,
+    /// The time nobody has been shown anything beyond.
+    Horizon = 0x43,
+    /// The layout's version.
+    Format = 0x44,
+}
+
+impl Family {
+    /// All of them, for walks over everything.
+    pub const ALL: [Self; 17] = [
+        Self::Counter,
+        Self::Purged,
+        Self::PurgePosition,
+        Self::IndexPosition,
+        Self::Feed,
+        Self::Expiry,
+        Self::Date,
+        Self::Index,
+        Self::Composite,
+        Self::Unique,
+        Self::Record,
+        Self::Log,
+        Self::Database,
+        Self::Container,
+        Self::Dropped,
+        Self::Horizon,
+        Self::Format,
+    ];
+
+    fn space(self) -> Space {
+        match self {
+            Self::Record | Self::Log => Space::Large,
+            _ => Space::Small,
+        }
+    }
+
+    /// The family of a key of ours.
+    pub fn of(key: &[u8]) -> Option<Self> {
+        let byte = *key.get(PREFIX_LEN - 1)?;
+        Self::ALL.into_iter().find(|family| *family as u8 == byte)
+    }
+}
+
+/// Bytes before a family's own fields.
+pub const PREFIX_LEN: usize = 7;
+
+/// The most slots a container may have.
+pub const SLOTS_MAX: u32 = 4096;
+
+/// A slot of a container: the owner of a sequence and of everything written in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard {
+    /// The container's number; 0 is the catalog.
+    pub container: u32,
+    /// The slot's number in the container.
+    pub slot: u16,
+}
+
+/// Where the catalog lives.
+pub const CATALOG: Shard = Shard { container: 0, slot: 0 };
+
+impl Shard {
+    /// The store's slot: distinct for every container and slot.
+    pub fn place(self) -> Slot {
+        Slot(self.container.wrapping_mul(SLOTS_MAX).wrapping_add(u32::from(self.slot)))
+    }
+
+    /// The start of a key of `family`.
+    fn start(self, family: Family, capacity: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(PREFIX_LEN + capacity);
+        bytes.extend_from_slice(&self.container.to_be_bytes());
+        bytes.extend_from_slice(&self.slot.to_be_bytes());
+        bytes.push(family as u8);
+        bytes
+    }
+
+    fn key(self, family: Family, bytes: Vec<u8>) -> Key {
+        Key { space: family.space(), slot: self.place(), bytes }
+    }
+
+    /// The key of a family that has one row per slot.
+    pub fn single(self, family: Family) -> Key {
+        self.key(family, self.start(family, 0))
+    }
+
+    /// Every key of `family` that goes on with `fields`.
+    pub fn range(self, family: Family, fields: &[u8]) -> KeyRange {
+        let mut bytes = self.start(family, fields.len());
+        bytes.extend_from_slice(fields);
+        KeyRange::prefix(family.space(), self.place(), bytes)
+    }
+
+    /// Everything this slot has in `space`.
+    pub fn everything(self, space: Space) -> KeyRange {
+        let mut bytes = self.container.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&self.slot.to_be_bytes());
+        KeyRange::prefix(space, self.place(), bytes)
+    }
+
+    /// A document's record.
+    pub fn record(self, document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Record, document.0.len());
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Record, bytes)
+    }
+
+    /// A feed or log entry. With [`SEQ_IN_KEY`] the lsn is filled in at commit.
+    pub fn sequenced(self, family: Family, lsn: u64, ordinal: u16) -> Key {
+        let mut bytes = self.start(family, 10);
+        bytes.extend_from_slice(&lsn.to_be_bytes());
+        bytes.extend_from_slice(&ordinal.to_be_bytes());
+        self.key(family, bytes)
+    }
+
+    /// An expiry entry.
+    pub fn expiry(self, deadline: i64, document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Expiry, 8 + document.0.len());
+        bytes.extend_from_slice(&ordered(deadline));
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Expiry, bytes)
+    }
+
+    /// A date entry.
+    pub fn date(self, rule: u16, date: i64, document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Date, 10 + document.0.len());
+        bytes.extend_from_slice(&rule.to_be_bytes());
+        bytes.extend_from_slice(&ordered(date));
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Date, bytes)
+    }
+
+    /// An index entry: `path` and `value` as the key codec writes them.
+    pub fn index(self, epoch: u32, path: &[u8], value: &[u8], document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Index, 4 + path.len() + value.len() + document.0.len());
+        bytes.extend_from_slice(&epoch.to_be_bytes());
+        bytes.extend_from_slice(path);
+        bytes.extend_from_slice(value);
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Index, bytes)
+    }
+
+    /// A composite index entry.
+    pub fn composite(self, epoch: u32, number: u16, values: &[u8], document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Composite, 6 + values.len() + document.0.len());
+        bytes.extend_from_slice(&epoch.to_be_bytes());
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes.extend_from_slice(values);
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Composite, bytes)
+    }
+
+    /// A unique key's row: one logical partition, one combination of values.
+    pub fn unique(self, number: u8, hash: &Epk, values: &[u8]) -> Key {
+        let mut bytes = self.start(Family::Unique, 1 + hash.0.len() + 2 + values.len());
+        bytes.push(number);
+        keycode::push_bytes(&mut bytes, &hash.0);
+        bytes.extend_from_slice(values);
+        self.key(Family::Unique, bytes)
+    }
+}
+
+/// Where the lsn stands in the key of a feed or log entry.
+pub const SEQ_IN_KEY: u32 = PREFIX_LEN as u32;
+
+/// A database's row.
+pub fn database(name: &str) -> Key {
+    let mut bytes = CATALOG.start(Family::Database, name.len());
+    bytes.extend_from_slice(name.as_bytes());
+    CATALOG.key(Family::Database, bytes)
+}
+
+/// A container's row.
+pub fn container(database: u32, name: &str) -> Key {
+    let mut bytes = CATALOG.start(Family::Container, 4 + name.len());
+    bytes.extend_from_slice(&database.to_be_bytes());
+    bytes.extend_from_slice(name.as_bytes());
+    CATALOG.key(Family::Container, bytes)
+}
+
+/// The row that remembers a dropped container until its data is gone.
+pub fn dropped(container: u32) -> Key {
+    let mut bytes = CATALOG.start(Family::Dropped, 4);
+    bytes.extend_from_slice(&container.to_be_bytes());
+    CATALOG.key(Family::Dropped, bytes)
+}
+
+/// A signed number as bytes that sort like it.
+pub fn ordered(n: i64) -> [u8; 8] {
+    ((n as u64) ^ (1 << 63)).to_be_bytes()
+}
+
+/// The number behind [`ordered`] bytes.
+pub fn from_ordered(bytes: &[u8]) -> Option<i64> {
+    Some((u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?) ^ (1 << 63)) as i64)
+}
+
+/// A document's id as it stands in keys: a tag, then the id's bytes.
+///
+/// Text ids are the same whichever API wrote them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DocumentId(Vec<u8>);
+
+const TEXT_ID: u8 = b's';
+
+impl DocumentId {
+    /// A text id.
+    pub fn text(id: &str) -> Self {
+        let mut bytes = Vec::with_capacity(1 + id.len());
+        bytes.push(TEXT_ID);
+        bytes.extend_from_slice(id.as_bytes());
+        Self(bytes)
+    }
+
+    /// The text, if it is a text id.
+    pub fn as_text(&self) -> Option<&str> {
+        match self.0.split_first() {
+            Some((&TEXT_ID, text)) => std::str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// A document's place in a slot: its hash, then its id. The tail of most keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DocumentKey(Vec<u8>);
+
+impl DocumentKey {
+    /// From its parts.
+    pub fn new(hash: &Epk, id: &DocumentId) -> Self {
+        let mut bytes = Vec::with_capacity(hash.0.len() + 2 + id.0.len());
+        keycode::push_bytes(&mut bytes, &hash.0);
+        bytes.extend_from_slice(&id.0);
+        Self(bytes)
+    }
+
+    /// From the tail of a key.
+    pub fn from_tail(bytes: &[u8]) -> Result<Self> {
+        let key = Self(bytes.to_vec());
+        key.parts().map(|_| key)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The hash and the id.
+    pub fn parts(&self) -> Result<(Epk, DocumentId)> {
+        let (hash, used) = keycode::take_bytes(&self.0)?;
+        match self.0.get(used..) {
+            Some(id) if !id.is_empty() => Ok((Epk(hash), DocumentId(id.to_vec()))),
+            _ => Err(Error::Corrupt("a key has no document id")),
+        }
+    }
+}
+
+/// The lsn and ordinal of a feed or log key.
+pub fn sequence_of(key: &[u8]) -> Result<(u64, u16)> {
+    let fields = key.get(PREFIX_LEN..PREFIX_LEN + 10).ok_or(Error::Corrupt("a feed key is too short"))?;
+    let (lsn, ordinal) = fields.split_at(8);
+    Ok((be_u64(lsn), u16::from_be_bytes([ordinal[0], ordinal[1]])))
+}
+
+/// Eight bytes as a number; the caller has checked the length.
+pub fn be_u64(bytes: &[u8]) -> u64 {
+    bytes.iter().take(8).fold(0, |n, byte| (n << 8) | u64::from(*byte))
+}

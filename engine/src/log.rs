@@ -1,0 +1,129 @@
+//! All versions and deletes, for containers that keep them.
+//!
+//! Beside the feed, which has one entry per living document, such a container has a log with one event per change,
+//! expiries included, kept for as many minutes as its definition says.
+//!
+//! ```text
+//!   kind:u8  ts:u64  expired at:u64  previous lsn:u64  document:len u16 + bytes  current:len u32 + BSON  previous:…
+//! ```
+
+use bson::RawDocument;
+use bytes::Bytes;
+
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+    keys::{DocumentKey, be_u64},
+    record::Record,
+};
+
+/// What happened to a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// It was made.
+    Create,
+    /// It was written again.
+    Replace,
+    /// Someone deleted it.
+    Delete,
+    /// Its time was up.
+    Expire,
+}
+
+impl EventKind {
+    const ALL: [Self; 4] = [Self::Create, Self::Replace, Self::Delete, Self::Expire];
+}
+
+/// A change of a document.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The second it was written down.
+    pub ts: u64,
+    /// When the document expired; only for [`EventKind::Expire`].
+    pub expired_at: Option<Timestamp>,
+    /// The commit of the version before.
+    pub previous_lsn: u64,
+    pub(crate) document: DocumentKey,
+    current: Bytes,
+    previous: Bytes,
+}
+
+impl Event {
+    pub(crate) fn new(
+        kind: EventKind,
+        ts: u64,
+        document: &DocumentKey,
+        previous: Option<&Record>,
+        current: Option<&Record>,
+    ) -> Self {
+        let body = |record: Option<&Record>| record.map_or_else(Bytes::new, |r| r.body_bytes().clone());
+        Self {
+            kind,
+            ts,
+            expired_at: None,
+            previous_lsn: previous.map_or(0, |record| record.lsn),
+            document: document.clone(),
+            current: body(current),
+            previous: body(previous),
+        }
+    }
+
+    pub(crate) fn expired(ts: u64, document: &DocumentKey, record: &Record, at: Option<Timestamp>) -> Self {
+        Self { expired_at: at, ..Self::new(EventKind::Expire, ts, document, Some(record), None) }
+    }
+
+    /// The document after the change.
+    pub fn current(&self) -> Option<&RawDocument> {
+        RawDocument::from_bytes(&self.current).ok()
+    }
+
+    /// The document before the change.
+    pub fn previous(&self) -> Option<&RawDocument> {
+        RawDocument::from_bytes(&self.previous).ok()
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let document = self.document.as_bytes();
+        let mut bytes = Vec::with_capacity(64 + document.len() + self.current.len() + self.previous.len());
+        bytes.push(self.kind as u8);
+        bytes.extend_from_slice(&self.ts.to_be_bytes());
+        bytes.extend_from_slice(&self.expired_at.map_or(0, |at| at.0).to_be_bytes());
+        bytes.extend_from_slice(&self.previous_lsn.to_be_bytes());
+        bytes.extend_from_slice(&(document.len() as u16).to_be_bytes());
+        bytes.extend_from_slice(document);
+        for body in [&self.current, &self.previous] {
+            bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
+            bytes.extend_from_slice(body);
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &Bytes) -> Result<Self> {
+        Self::read(bytes).ok_or(Error::Corrupt("a log entry cannot be read"))
+    }
+
+    fn read(bytes: &Bytes) -> Option<Self> {
+        let kind = *EventKind::ALL.get(usize::from(*bytes.first()?))?;
+        let word = |at: usize| bytes.get(at..at + 8).map(be_u64);
+        let (ts, expired_at, previous_lsn) = (word(1)?, word(9)?, word(17)?);
+        let mut at = 25;
+        let mut field = |width: usize| {
+            let length = bytes.get(at..at + width)?.iter().fold(0, |n, byte| n << 8 | usize::from(*byte));
+            let field = (bytes.len() >= at + width + length).then(|| bytes.slice(at + width..at + width + length));
+            at += width + length;
+            field
+        };
+        let (document, current, previous) = (field(2)?, field(4)?, field(4)?);
+        Some(Self {
+            kind,
+            ts,
+            expired_at: (expired_at > 0).then_some(Timestamp(expired_at)),
+            previous_lsn,
+            document: DocumentKey::from_tail(&document).ok()?,
+            current,
+            previous,
+        })
+    }
+}

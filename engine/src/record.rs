@@ -1,0 +1,169 @@
+//! The stored form of a document, and of its entry in the feed.
+//!
+//! ```text
+//!   record   lsn:u64  format:u8  ordinal:u16  created lsn:u64  created ordinal:u16  life  body (BSON)
+//!   feed     epoch:u32  size:u32  life  document
+//! ```
+//!
+//! The lsn comes first because guards compare the first eight bytes: it is the record's version. It is not known
+//! before the commit, so the store fills it in ([`SeqMark`]).
+
+use bson::RawDocument;
+use bytes::Bytes;
+use mayfly_storage::store::{MarkAt, SeqMark};
+
+use crate::{
+    error::{Error, Result},
+    keys::{DocumentKey, be_u64},
+    ttl::Life,
+};
+
+/// The layout written by this version.
+const FORMAT: u8 = 1;
+
+const ORDINAL_AT: usize = 9;
+const CREATED_AT: usize = 11;
+const LIFE_AT: usize = 21;
+
+/// The place in commit order where a document was made; names it for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Birth {
+    /// The commit.
+    pub lsn: u64,
+    /// Its place in the commit.
+    pub ordinal: u16,
+}
+
+/// A stored document.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The commit of its last write: its version.
+    pub lsn: u64,
+    /// Its place in that commit.
+    pub ordinal: u16,
+    /// When it was made.
+    pub birth: Birth,
+    /// What decides how long it is visible.
+    pub(crate) life: Life,
+    body: Bytes,
+}
+
+impl Record {
+    /// A record that is about to be written; `birth` is `None` for a new document.
+    pub(crate) fn new(birth: Option<Birth>, ordinal: u16, life: Life, body: Bytes) -> Self {
+        Self { lsn: 0, ordinal, birth: birth.unwrap_or(Birth { lsn: 0, ordinal }), life, body }
+    }
+
+    /// This record as of the commit `lsn`.
+    pub(crate) fn committed(mut self, lsn: u64) -> Self {
+        self.lsn = lsn;
+        if self.birth.lsn == 0 {
+            self.birth.lsn = lsn;
+        }
+        self
+    }
+
+    /// The document.
+    pub fn body(&self) -> &RawDocument {
+        // Checked when the record was made or decoded; an empty document is the only honest way out.
+        RawDocument::from_bytes(&self.body).unwrap_or_else(|_| empty_document())
+    }
+
+    /// The document's bytes.
+    pub fn body_bytes(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The second of the last write: `_ts`.
+    pub fn ts(&self) -> u64 {
+        self.life.ts
+    }
+
+    /// Bytes that count as the document's size.
+    pub fn size(&self) -> u32 {
+        self.body.len() as u32
+    }
+
+    /// The stored bytes and where the commit writes its number.
+    pub(crate) fn encode(&self) -> (Vec<u8>, Vec<SeqMark>) {
+        let mut bytes = Vec::with_capacity(LIFE_AT + 32 + self.body.len());
+        bytes.extend_from_slice(&self.lsn.to_be_bytes());
+        bytes.push(FORMAT);
+        bytes.extend_from_slice(&self.ordinal.to_be_bytes());
+        bytes.extend_from_slice(&self.birth.lsn.to_be_bytes());
+        bytes.extend_from_slice(&self.birth.ordinal.to_be_bytes());
+        debug_assert_eq!(bytes.len(), LIFE_AT);
+        self.life.encode(&mut bytes);
+        bytes.extend_from_slice(&self.body);
+        let mut marks = vec![SeqMark { advance: 0, at: MarkAt::Value(0) }];
+        if self.birth.lsn == 0 {
+            marks.push(SeqMark { advance: 0, at: MarkAt::Value(CREATED_AT as u32) });
+        }
+        (bytes, marks)
+    }
+
+    /// Reads stored bytes.
+    pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
+        const DAMAGED: Error = Error::Corrupt("a record cannot be read");
+        if bytes.len() < LIFE_AT {
+            return Err(DAMAGED);
+        }
+        if bytes[8] != FORMAT {
+            return Err(Error::Corrupt("a record has a layout this version does not know"));
+        }
+        let (life, used) = Life::decode(&bytes[LIFE_AT..]).ok_or(DAMAGED)?;
+        let ordinal = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let record = Self {
+            lsn: be_u64(&bytes),
+            ordinal: ordinal(ORDINAL_AT),
+            birth: Birth { lsn: be_u64(&bytes[CREATED_AT..]), ordinal: ordinal(CREATED_AT + 8) },
+            life,
+            body: bytes.slice(LIFE_AT + used..),
+        };
+        RawDocument::from_bytes(&record.body)?;
+        Ok(record)
+    }
+}
+
+fn empty_document() -> &'static RawDocument {
+    const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
+    RawDocument::from_bytes(EMPTY).expect("five bytes are the empty document")
+}
+
+/// A document's entry in the feed: enough to decide about its life without its record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedEntry {
+    /// The index epoch whose entries this version has; 0 for none yet.
+    pub epoch: u32,
+    /// The document's size.
+    pub size: u32,
+    /// Its life.
+    pub life: Life,
+    /// Which document.
+    pub document: DocumentKey,
+}
+
+impl FeedEntry {
+    /// The stored bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 + 16 + self.document.as_bytes().len());
+        bytes.extend_from_slice(&self.epoch.to_be_bytes());
+        bytes.extend_from_slice(&self.size.to_be_bytes());
+        self.life.encode(&mut bytes);
+        bytes.extend_from_slice(self.document.as_bytes());
+        bytes
+    }
+
+    /// Reads stored bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        const DAMAGED: Error = Error::Corrupt("a feed entry cannot be read");
+        let word = |at: usize| {
+            let word = bytes.get(at..at + 4).ok_or(DAMAGED)?;
+            Ok::<_, Error>(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
+        };
+        let (epoch, size) = (word(0)?, word(4)?);
+        let (life, used) = Life::decode(&bytes[8..]).ok_or(DAMAGED)?;
+        let document = DocumentKey::from_tail(&bytes[8 + used..])?;
+        Ok(Self { epoch, size, life, document })
+    }
+}

@@ -1,0 +1,246 @@
+//! How much there is, and how much of it will expire when.
+//!
+//! Counts never include what has expired. The store keeps running sums of what is stored; from these the backlog of
+//! purge is taken away, and the backlog is found from the expiry order, so the cost is that of the backlog and not of
+//! the container.
+
+use mayfly_storage::store::Snapshot;
+
+use crate::{
+    clock::Timestamp,
+    container::Container,
+    engine::Engine,
+    error::{Error, Result},
+    keys::{DocumentKey, Family, Shard, from_ordered, ordered},
+    record::FeedEntry,
+    scan::each_row,
+    ttl::{Cuts, DefaultTtl, OwnTtl},
+};
+
+/// Documents and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub documents: u64,
+    /// How large, together.
+    pub bytes: u64,
+}
+
+impl Amount {
+    fn add(&mut self, bytes: u32) {
+        self.documents += 1;
+        self.bytes += u64::from(bytes);
+    }
+}
+
+/// What a container holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Living documents.
+    pub live: Amount,
+    /// Expired documents that purge has not reached.
+    pub backlog: Amount,
+    /// Documents that purge has removed so far.
+    pub purged: Amount,
+    /// How long the oldest of the backlog has been waiting, in seconds.
+    pub lag_seconds: u64,
+}
+
+/// What a default would do to the documents that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// Living now.
+    pub live: Amount,
+    /// Of those: gone the moment the default is set.
+    pub at_once: Amount,
+    /// Gone within an hour, not at once.
+    pub within_hour: Amount,
+    /// Gone within a day, not within an hour.
+    pub within_day: Amount,
+    /// Gone within 30 days, not within a day.
+    pub within_month: Amount,
+    /// Gone later than that.
+    pub later: Amount,
+    /// Never gone.
+    pub never: Amount,
+    /// Of the living: pinned by `ttl: -1`.
+    pub pinned: Amount,
+    /// Of the living: with seconds of their own.
+    pub own: Amount,
+}
+
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+const MONTH: u64 = 30 * DAY;
+
+impl Engine {
+    /// What a container holds at `now`.
+    pub async fn usage(&self, container: &Container, now: Timestamp) -> Result<Usage> {
+        let mut usage = Usage::default();
+        let cuts = container.ttl().cuts(now);
+        for shard in container.shards() {
+            let stored = self.counter_of(shard, Family::Counter).await?.tally;
+            let purged = self.counter_of(shard, Family::Purged).await?.tally;
+            let backlog = self.backlog(container, shard, &cuts).await?;
+            let count = |n: usize| stored[n].saturating_add(purged[n]).max(0) as u64;
+            usage.live.documents += count(0).saturating_sub(backlog.amount.documents);
+            usage.live.bytes += count(1).saturating_sub(backlog.amount.bytes);
+            usage.backlog.documents += backlog.amount.documents;
+            usage.backlog.bytes += backlog.amount.bytes;
+            usage.purged.documents += purged[0].unsigned_abs();
+            usage.purged.bytes += purged[1].unsigned_abs();
+            if let Some(oldest) = backlog.oldest {
+                usage.lag_seconds = usage.lag_seconds.max(now.0.saturating_sub(oldest.0) / 1000);
+            }
+        }
+        Ok(usage)
+    }
+
+    /// What setting a default at `now` would do. Reads the feed, no documents, and changes nothing.
+    pub async fn forecast(
+        &self,
+        container: &Container,
+        default: Option<DefaultTtl>,
+        now: Timestamp,
+    ) -> Result<Forecast> {
+        let present = container.ttl().cuts(now);
+        let policy = match container.ttl().default == default {
+            true => container.ttl().clone(),
+            false => container.ttl().with_default(default, now),
+        };
+        let proposed = policy.cuts(now);
+        let mut forecast = Forecast::default();
+        for shard in container.shards() {
+            let snapshot = self.store().snapshot().await?;
+            each_row(&*snapshot, shard.range(Family::Feed, &[]), &mut |_, value| {
+                let entry = FeedEntry::decode(value)?;
+                if !present.is_live(&entry.life) {
+                    return Ok(());
+                }
+                forecast.live.add(entry.size);
+                match entry.life.own {
+                    OwnTtl::Never => forecast.pinned.add(entry.size),
+                    OwnTtl::Seconds(_) => forecast.own.add(entry.size),
+                    OwnTtl::Inherit => {}
+                }
+                let bucket = match policy.expires_at(&entry.life) {
+                    _ if !proposed.is_live(&entry.life) => &mut forecast.at_once,
+                    None => &mut forecast.never,
+                    Some(at) => match at.seconds().saturating_sub(now.seconds()) {
+                        0..=HOUR => &mut forecast.within_hour,
+                        ..=DAY => &mut forecast.within_day,
+                        ..=MONTH => &mut forecast.within_month,
+                        _ => &mut forecast.later,
+                    },
+                };
+                bucket.add(entry.size);
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(forecast)
+    }
+
+    /// Expired documents of a slot that are still stored.
+    async fn backlog(&self, container: &Container, shard: Shard, cuts: &Cuts) -> Result<Backlog> {
+        let mut backlog = Backlog::default();
+        if !container.ttl().can_expire() {
+            return Ok(backlog);
+        }
+        let snapshot = self.store().snapshot().await?;
+        // A document may be dead by several rules; with date rules around, each is counted once by its key.
+        let mut seen = (!container.ttl().date_rules.is_empty()).then(std::collections::HashSet::new);
+        let mut first = |document: DocumentKey| seen.as_mut().is_none_or(|seen| seen.insert(document));
+        if cuts.inherited.through > i64::MIN {
+            let mut range = shard.range(Family::Feed, &[]);
+            let position = snapshot.get(&shard.single(Family::PurgePosition)).await?;
+            range.start.extend_from_slice(position.as_deref().unwrap_or_default());
+            let dead = dead_feed_entries(&*snapshot, range, cuts).await?;
+            for entry in dead {
+                let at = cuts.expired_at(&entry.life);
+                if first(entry.document) {
+                    backlog.add(entry.size, at);
+                }
+            }
+        }
+        let expiry = shard.range(Family::Expiry, &[]);
+        for (deadline, document, size) in due(&*snapshot, expiry, cuts.own.through).await? {
+            if first(document) {
+                backlog.add(size, Some(Timestamp::from_seconds(deadline.max(0) as u64)));
+            }
+        }
+        for rule in cuts.date_rules() {
+            let cut = cuts.date(rule);
+            let dates = shard.range(Family::Date, &rule.to_be_bytes());
+            for (date, document, size) in due(&*snapshot, dates, cut.through).await? {
+                if first(document) {
+                    backlog.add(size, Some(Timestamp(date.saturating_add(cut.after).max(0) as u64)));
+                }
+            }
+        }
+        Ok(backlog)
+    }
+}
+
+#[derive(Default)]
+struct Backlog {
+    amount: Amount,
+    oldest: Option<Timestamp>,
+}
+
+impl Backlog {
+    fn add(&mut self, bytes: u32, expired_at: Option<Timestamp>) {
+        self.amount.add(bytes);
+        self.oldest = self.oldest.into_iter().chain(expired_at).min();
+    }
+}
+
+/// Entries of documents that inherit and are dead, from the head of the feed to the first alive.
+async fn dead_feed_entries(
+    snapshot: &dyn Snapshot,
+    mut range: mayfly_storage::store::KeyRange,
+    cuts: &Cuts,
+) -> Result<Vec<FeedEntry>> {
+    use mayfly_storage::store::{Direction, PageLimit};
+    let mut dead = Vec::new();
+    loop {
+        let page = snapshot.scan(&range, Direction::Forward, PageLimit { rows: 1000, bytes: 4 << 20 }).await?;
+        for (key, value) in &page.rows {
+            let entry = FeedEntry::decode(value)?;
+            if entry.life.own == OwnTtl::Inherit {
+                if entry.life.ts as i64 > cuts.inherited.through {
+                    return Ok(dead);
+                }
+                dead.push(entry);
+            }
+            range.start = [&key[..], &[0]].concat();
+        }
+        if !page.more {
+            return Ok(dead);
+        }
+    }
+}
+
+/// What is due in a family whose keys go on with a time and a document: time, document, size.
+async fn due(
+    snapshot: &dyn Snapshot,
+    mut family: mayfly_storage::store::KeyRange,
+    through: i64,
+) -> Result<Vec<(i64, DocumentKey, u32)>> {
+    const DAMAGED: Error = Error::Corrupt("an expiry entry cannot be read");
+    let head = family.start.len();
+    if through == i64::MIN {
+        return Ok(Vec::new());
+    }
+    family.end = Some([&family.start[..], &ordered(through.saturating_add(1))].concat());
+    let mut due = Vec::new();
+    each_row(snapshot, family, &mut |key, value| {
+        let time = from_ordered(&key[head..]).ok_or(DAMAGED)?;
+        let document = DocumentKey::from_tail(key.get(head + 8..).ok_or(DAMAGED)?)?;
+        let size = value[..].try_into().map(u32::from_be_bytes).map_err(|_| DAMAGED)?;
+        due.push((time, document, size));
+        Ok(())
+    })
+    .await?;
+    Ok(due)
+}

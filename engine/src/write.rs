@@ -1,0 +1,498 @@
+//! Changing documents: one operation, or several of one logical partition, in one guarded batch.
+//!
+//! A transaction works on a desk of its own: it reads the stored records its operations name, applies the operations
+//! to them in order, and commits the difference. The guards are the container's row and the version of each record
+//! it relied on; if one of them has moved, everything is read and decided again.
+//!
+//! ```text
+//!   operations ──▶ Desk { id → stored, wanted } ──▶ Changes ──▶ Batch ──▶ commit ──▶ outcomes
+//!                     ▲                                                     │ conflict
+//!                     └──────────────────── read again ◀────────────────────┘
+//! ```
+//!
+//! An expired record that is still stored counts as absent; whatever is written in its place removes all that is
+//! left of it in the same batch. The same goes for an expired owner of a unique key.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bson::RawDocumentBuf;
+use bytes::Bytes;
+use mayfly_storage::{
+    Error as StoreError,
+    store::{Batch, Key},
+};
+use mayfly_value::partition::PartitionKey;
+
+use crate::{
+    changes::{Change, Changes, unique_row_owner},
+    charge,
+    clock::Timestamp,
+    container::{Container, Partition},
+    engine::Engine,
+    error::{Error, Resource, Result},
+    etag::{Etag, IfMatch},
+    index,
+    keys::{DocumentId, DocumentKey, Family},
+    log::{Event, EventKind},
+    record::{Birth, Record},
+    ttl::{Cuts, Life, OwnTtl},
+};
+
+/// How a document is changed by a function of what it was. May run more than once.
+pub type Modify = Arc<dyn Fn(&Record) -> Result<RawDocumentBuf> + Send + Sync>;
+
+/// One step of a transaction.
+#[derive(Clone)]
+pub enum Operation {
+    /// Make a document; there may be none.
+    Create {
+        /// Its id.
+        id: DocumentId,
+        /// The document.
+        body: RawDocumentBuf,
+    },
+    /// Make a document or put it in the place of the one that is there.
+    Upsert {
+        /// Its id.
+        id: DocumentId,
+        /// The document.
+        body: RawDocumentBuf,
+        /// Only looked at if there is one.
+        if_match: Option<IfMatch>,
+    },
+    /// Put a document in the place of the one that is there.
+    Replace {
+        /// Its id.
+        id: DocumentId,
+        /// The document.
+        body: RawDocumentBuf,
+        /// On the one that is there.
+        if_match: Option<IfMatch>,
+    },
+    /// Change the document that is there.
+    Modify {
+        /// Its id.
+        id: DocumentId,
+        /// From old to new.
+        modify: Modify,
+        /// On the one that is there.
+        if_match: Option<IfMatch>,
+    },
+    /// Remove the document that is there.
+    Delete {
+        /// Its id.
+        id: DocumentId,
+        /// On the one that is there.
+        if_match: Option<IfMatch>,
+    },
+    /// Look at a document as it is at this point of the transaction.
+    Read {
+        /// Its id.
+        id: DocumentId,
+    },
+}
+
+impl Operation {
+    fn id(&self) -> &DocumentId {
+        match self {
+            Self::Create { id, .. }
+            | Self::Upsert { id, .. }
+            | Self::Replace { id, .. }
+            | Self::Modify { id, .. }
+            | Self::Delete { id, .. }
+            | Self::Read { id } => id,
+        }
+    }
+}
+
+/// What to do with a `ttl` that is not valid while time to live is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidTtl {
+    /// Refuse the document (the NoSQL API).
+    Refuse,
+    /// Keep it as plain data; the container's default applies (the Mongo API).
+    Ignore,
+}
+
+/// What an operation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// There is a new document.
+    Created,
+    /// There is a new version.
+    Replaced,
+    /// There is no document any more.
+    Deleted,
+    /// Nothing.
+    Read,
+}
+
+/// The answer to one operation.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What happened.
+    pub effect: Effect,
+    /// The document as it is after the operation; none after a delete.
+    pub record: Option<Record>,
+    /// Request units.
+    pub charge: f64,
+}
+
+/// The answer to a transaction.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// In the order of the operations.
+    pub outcomes: Vec<Outcome>,
+    /// The slot's sequence number: of this commit, or the last one if nothing was written.
+    pub lsn: u64,
+}
+
+/// A transaction that was refused: which operation, and why. Nothing was written.
+#[derive(Debug)]
+pub struct Refused {
+    /// Index of the operation.
+    pub operation: usize,
+    /// The reason.
+    pub error: Error,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { operation: 0, error }
+    }
+}
+
+/// After so many lost races the caller is better served by an answer.
+const ATTEMPTS_MAX: usize = 50;
+
+impl Engine {
+    /// Runs operations on documents of one logical partition: all of them or none.
+    ///
+    /// `key` is the partition key the caller names; every document must have it.
+    pub async fn transact(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        operations: &[Operation],
+        invalid_ttl: InvalidTtl,
+        now: Timestamp,
+    ) -> std::result::Result<Transaction, Refused> {
+        let mut container = container.clone();
+        let mut now = now;
+        // A lone create needs no look at the store first: its guard will tell.
+        let mut look_first = !matches!(operations, [Operation::Create { .. }]);
+        // Documents that had expired when they were found to own a unique key somebody wants.
+        let mut displaced: Vec<DocumentKey> = Vec::new();
+        for _ in 0..ATTEMPTS_MAX {
+            let partition = container.locate(key)?;
+            let mut desk = Desk::new(self, &container, &partition, key, invalid_ttl, now);
+            desk.fetch(operations, look_first).await?;
+            desk.apply(operations)?;
+            desk.displace(&displaced).await?;
+            if !desk.has_changes() {
+                let lsn = self.counter(partition.shard).await?.seq;
+                return Ok(Transaction { outcomes: desk.outcomes, lsn });
+            }
+            if self.is_read_only() {
+                return Err(Error::ReadOnly.into());
+            }
+            let batch = desk.batch()?;
+            match self.store().commit(batch).await {
+                Ok(committed) => {
+                    let lsn = committed.counters.first().map_or(0, |counter| counter.seq);
+                    return Ok(desk.committed(lsn));
+                }
+                Err(StoreError::Stale { stamp }) => {
+                    self.timeline().observe(stamp);
+                    now = now.max(Timestamp::from_seconds(stamp));
+                }
+                Err(StoreError::Conflict { key }) => match Family::of(&key.bytes) {
+                    Some(Family::Container) => container = self.reload(&container)?,
+                    Some(Family::Unique) => match self.unique_owner(&container, &key, now).await? {
+                        UniqueOwner::Live => return Err(desk.blame(&key)),
+                        UniqueOwner::Expired(document) => displaced.push(document),
+                        UniqueOwner::Gone => {}
+                    },
+                    _ => look_first = true,
+                },
+                Err(error) => return Err(Error::from(error).into()),
+            }
+        }
+        Err(Error::Contention.into())
+    }
+
+    /// Runs one operation; answers with the slot's sequence number too.
+    pub async fn write(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        operation: Operation,
+        invalid_ttl: InvalidTtl,
+        now: Timestamp,
+    ) -> Result<(Outcome, u64)> {
+        let done = self.transact(container, key, std::slice::from_ref(&operation), invalid_ttl, now).await;
+        let done = done.map_err(|refused| refused.error)?;
+        let outcome = done.outcomes.into_iter().next().ok_or_else(|| Error::internal("no outcome"))?;
+        Ok((outcome, done.lsn))
+    }
+
+    /// Who has the unique row that a batch wanted.
+    async fn unique_owner(&self, container: &Container, row: &Key, now: Timestamp) -> Result<UniqueOwner> {
+        let Some(row) = self.store().get(row).await? else { return Ok(UniqueOwner::Gone) };
+        let document = unique_row_owner(&row)?;
+        let (hash, _) = document.parts()?;
+        let shard = container.partition_of(hash).shard;
+        Ok(match self.stored(shard, &document).await? {
+            None => UniqueOwner::Gone,
+            Some(record) if container.ttl().cuts(now).is_live(&record.life) => UniqueOwner::Live,
+            Some(_) => UniqueOwner::Expired(document),
+        })
+    }
+}
+
+/// Who stands in the way of a unique key.
+enum UniqueOwner {
+    Live,
+    Expired(DocumentKey),
+    Gone,
+}
+
+/// A document on the desk.
+struct Doc {
+    key: DocumentKey,
+    /// What the store has, expired or not.
+    stored: Option<Record>,
+    /// What the transaction makes of it; `None` is absent.
+    wanted: Option<Record>,
+    /// Whether `wanted` is to be written.
+    changed: bool,
+    /// The last operation that named it.
+    operation: usize,
+}
+
+/// A transaction at work.
+struct Desk<'a> {
+    engine: &'a Engine,
+    container: &'a Container,
+    partition: &'a Partition,
+    key: &'a PartitionKey,
+    invalid_ttl: InvalidTtl,
+    now: Timestamp,
+    cuts: Cuts,
+    docs: Vec<Doc>,
+    places: HashMap<DocumentId, usize>,
+    events: Vec<Event>,
+    outcomes: Vec<Outcome>,
+}
+
+impl<'a> Desk<'a> {
+    fn new(
+        engine: &'a Engine,
+        container: &'a Container,
+        partition: &'a Partition,
+        key: &'a PartitionKey,
+        invalid_ttl: InvalidTtl,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            engine,
+            container,
+            partition,
+            key,
+            invalid_ttl,
+            now,
+            cuts: container.ttl().cuts(now),
+            docs: Vec::new(),
+            places: HashMap::new(),
+            events: Vec::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    /// Brings the documents that the operations name. Without `look` they are taken to be absent.
+    async fn fetch(&mut self, operations: &[Operation], look: bool) -> Result<()> {
+        for operation in operations {
+            if self.places.contains_key(operation.id()) {
+                continue;
+            }
+            let key = DocumentKey::new(&self.partition.hash, operation.id());
+            let stored = match look {
+                true => self.engine.stored(self.partition.shard, &key).await?,
+                false => None,
+            };
+            self.places.insert(operation.id().clone(), self.docs.len());
+            self.bring(key, stored);
+        }
+        Ok(())
+    }
+
+    /// Brings expired documents whose unique keys are wanted, to remove them.
+    async fn displace(&mut self, documents: &[DocumentKey]) -> Result<()> {
+        for key in documents {
+            if self.docs.iter().any(|doc| doc.key == *key) {
+                continue;
+            }
+            if let Some(stored) = self.engine.stored(self.partition.shard, key).await? {
+                self.bring(key.clone(), Some(stored));
+            }
+        }
+        Ok(())
+    }
+
+    fn bring(&mut self, key: DocumentKey, stored: Option<Record>) {
+        let live = stored.as_ref().is_some_and(|record| self.cuts.is_live(&record.life));
+        if let (Some(record), false) = (&stored, live) {
+            let at = self.cuts.expired_at(&record.life);
+            self.events.push(Event::expired(self.now.seconds(), &key, record, at));
+        }
+        let wanted = if live { stored.clone() } else { None };
+        // What is left of an expired document goes with the batch, but is no reason for one.
+        self.docs.push(Doc { key, stored, wanted, changed: false, operation: 0 });
+    }
+
+    fn apply(&mut self, operations: &[Operation]) -> std::result::Result<(), Refused> {
+        for (number, operation) in operations.iter().enumerate() {
+            let outcome = self.step(number, operation);
+            self.outcomes.push(outcome.map_err(|error| Refused { operation: number, error })?);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, number: usize, operation: &Operation) -> Result<Outcome> {
+        let place = self.places[operation.id()];
+        self.docs[place].operation = number;
+        let current = self.docs[place].wanted.clone();
+        let (body, if_match) = match operation {
+            Operation::Read { .. } => {
+                let record = current.ok_or(Error::NotFound(Resource::Document))?;
+                let charge = charge::read(record.size());
+                return Ok(Outcome { effect: Effect::Read, record: Some(record), charge });
+            }
+            Operation::Delete { if_match, .. } => {
+                let record = current.ok_or(Error::NotFound(Resource::Document))?;
+                self.check_etag(*if_match, &record)?;
+                let charge = charge::write(record.size(), 0);
+                self.event(EventKind::Delete, place, None);
+                self.docs[place].wanted = None;
+                self.docs[place].changed = true;
+                return Ok(Outcome { effect: Effect::Deleted, record: None, charge });
+            }
+            Operation::Create { body, .. } => match current {
+                Some(_) => return Err(Error::Exists(Resource::Document)),
+                None => (body.clone(), None),
+            },
+            Operation::Upsert { body, if_match, .. } => (body.clone(), *if_match),
+            Operation::Replace { body, if_match, .. } => match current {
+                Some(_) => (body.clone(), *if_match),
+                None => return Err(Error::NotFound(Resource::Document)),
+            },
+            Operation::Modify { modify, if_match, .. } => match &current {
+                Some(record) => {
+                    self.check_etag(*if_match, record)?;
+                    (modify(record)?, *if_match)
+                }
+                None => return Err(Error::NotFound(Resource::Document)),
+            },
+        };
+        if let Some(record) = &current {
+            self.check_etag(if_match, record)?;
+        }
+        let birth = current.as_ref().map(|record| record.birth);
+        let record = self.record(birth, place as u16, body)?;
+        let (effect, kind) = match current {
+            Some(_) => (Effect::Replaced, EventKind::Replace),
+            None => (Effect::Created, EventKind::Create),
+        };
+        self.event(kind, place, Some(&record));
+        self.docs[place].wanted = Some(record.clone());
+        self.docs[place].changed = true;
+        Ok(Outcome { effect, record: Some(record), charge: 0.0 })
+    }
+
+    /// The new version of a document.
+    fn record(&self, birth: Option<Birth>, ordinal: u16, body: RawDocumentBuf) -> Result<Record> {
+        if self.container.definition().partition_key.extract(&body)? != *self.key {
+            return Err(Error::PartitionKeyMismatch);
+        }
+        let own = match OwnTtl::of(&body)? {
+            Ok(own) => own,
+            Err(value) if self.invalid_ttl == InvalidTtl::Refuse && self.container.ttl().default.is_some() => {
+                return Err(Error::InvalidTtl { value });
+            }
+            Err(_) => OwnTtl::Inherit,
+        };
+        let dates = self.container.ttl().dates_of(&body)?;
+        let life = Life { ts: self.now.seconds(), own, dates };
+        Ok(Record::new(birth, ordinal, life, Bytes::from(body.into_bytes())))
+    }
+
+    fn check_etag(&self, if_match: Option<IfMatch>, record: &Record) -> Result<()> {
+        let etag = Etag::new(self.container.id, self.partition.shard.slot, record.lsn);
+        match if_match {
+            Some(condition) if !condition.allows(etag) => Err(Error::PreconditionFailed),
+            _ => Ok(()),
+        }
+    }
+
+    fn event(&mut self, kind: EventKind, place: usize, current: Option<&Record>) {
+        if self.container.definition().log_minutes.is_some() {
+            let doc = &self.docs[place];
+            let event = Event::new(kind, self.now.seconds(), &doc.key, doc.wanted.as_ref(), current);
+            self.events.push(event);
+        }
+    }
+
+    fn has_changes(&self) -> bool {
+        self.docs.iter().any(|doc| doc.changed)
+    }
+
+    fn batch(&mut self) -> std::result::Result<Batch, Refused> {
+        let mut changes = Changes::new(self.container, self.partition.shard);
+        for doc in &self.docs {
+            let expired = doc.stored.is_some() && doc.wanted.is_none();
+            if !doc.changed && !expired {
+                continue;
+            }
+            // Made and deleted again in one transaction.
+            if doc.stored.is_none() && doc.wanted.is_none() {
+                continue;
+            }
+            let change =
+                Change { document: &doc.key, before: doc.stored.as_ref(), after: doc.wanted.as_ref() };
+            let refuse = |error| Refused { operation: doc.operation, error };
+            let terms = changes.add(&change).map_err(refuse)?;
+            if let (Some(outcome), Some(record)) = (self.outcomes.get_mut(doc.operation), &doc.wanted) {
+                outcome.charge = charge::write(record.size(), terms)
+                    * if outcome.effect == Effect::Replaced { charge::REPLACE_FACTOR } else { 1.0 };
+            }
+        }
+        if self.container.definition().log_minutes.is_some() {
+            self.events.iter().for_each(|event| changes.log(event));
+        }
+        changes.into_write(self.now.seconds()).map_err(|row| self.blame(&row))
+    }
+
+    /// The refusal of the operation that wants a taken unique row.
+    fn blame(&self, row: &Key) -> Refused {
+        let wants = |doc: &&Doc| {
+            let Some(record) = doc.wanted.as_ref().filter(|_| doc.changed) else { return false };
+            let (shard, hash) = (self.partition.shard, &self.partition.hash);
+            index::unique_keys(self.container, shard, hash, record.body()).contains(row)
+        };
+        let operation = self.docs.iter().filter(wants).map(|doc| doc.operation).max().unwrap_or(0);
+        Refused { operation, error: Error::UniqueViolation }
+    }
+
+    /// The answer, once the commit has its number.
+    fn committed(self, lsn: u64) -> Transaction {
+        self.engine.metrics().of(self.container.id).writes.add(self.outcomes.len() as u64);
+        let outcomes = self.outcomes.into_iter().map(|outcome| Outcome {
+            record: match outcome.effect {
+                Effect::Created | Effect::Replaced => outcome.record.map(|record| record.committed(lsn)),
+                Effect::Read | Effect::Deleted => outcome.record,
+            },
+            ..outcome
+        });
+        Transaction { outcomes: outcomes.collect(), lsn }
+    }
+}
