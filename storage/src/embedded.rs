@@ -1,0 +1,147 @@
+//! A store in a directory of this machine: log-structured trees from the fjall library, and a committer of ours.
+//!
+//! ```text
+//!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large, journal)
+//!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ │
+//!                                            directory.rs: whose directory is it, is it free
+//! ```
+//!
+//! Reads go straight to the trees on the caller's thread. Writes go through one thread that joins whatever waits
+//! into one journal write and one sync; that thread is also what makes guards cheap, as nobody else writes.
+//!
+//! Holds: what was acknowledged survives a killed process in every mode, and a lost machine as far as
+//! [`Durability`] says. After a failed write the store only reads.
+
+mod committer;
+mod directory;
+mod group;
+mod queue;
+mod trees;
+mod view;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use bytes::Bytes;
+
+use self::{committer::Committer, directory::Directory, trees::Trees, view::View};
+use crate::{
+    Result,
+    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency},
+};
+
+/// Keys that one batch of a clear removes: small enough that clients hardly notice one in their group.
+const CLEAR_KEYS_MAX: usize = 512;
+
+/// What a lost machine may lose. A killed process loses nothing that was acknowledged in any mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing that a client waited for: one sync per group of commits.
+    #[default]
+    Fsync,
+    /// What was acknowledged in about this last stretch of time.
+    Interval(Duration),
+    /// What the operating system has not written by itself.
+    None,
+}
+
+/// How to run an embedded store.
+#[derive(Clone, Debug)]
+pub struct EmbeddedOptions {
+    /// What a lost machine may lose.
+    pub durability: Durability,
+    /// Memory for blocks and values that were read. Filled as needed, not at once.
+    pub cache_bytes: u64,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> Self {
+        Self { durability: Durability::default(), cache_bytes: 64 * 1024 * 1024 }
+    }
+}
+
+/// A store in a directory. One process at a time.
+///
+/// Dropping it writes and syncs what waits. A [`Snapshot`] keeps the directory held until it is dropped too.
+pub struct EmbeddedStore {
+    // In the order of dropping: the writer ends before the trees close before the directory is let go.
+    committer: Committer,
+    trees: Trees,
+    directory: Directory,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in `path`, making it if the directory is absent or empty.
+    ///
+    /// A directory that is not ours, of a newer format, damaged, or open elsewhere is refused as
+    /// [`Error::Unusable`](crate::Error::Unusable), and left as it is.
+    pub fn open(path: &Path, options: EmbeddedOptions) -> Result<Self> {
+        let open = |folder: &Path| Trees::open(path, folder, &options);
+        let directory = Directory::open(path, |folder| open(folder).map(drop))?;
+        let trees = open(&directory.tree())?;
+        let committer = Committer::start(trees.clone(), options.durability).map_err(|error| {
+            directory::unusable(
+                path,
+                format_args!("cannot be written to: no thread could be started: {error}"),
+            )
+        })?;
+        Ok(Self { committer, trees, directory })
+    }
+
+    /// Writes and syncs what waits, closes the files, and says whether all of it is safe.
+    pub fn close(self) -> Result<()> {
+        self.committer.close()
+    }
+
+    /// The folder with the trees, for tools that look at files.
+    pub fn tree_path(&self) -> PathBuf {
+        self.directory.tree()
+    }
+
+    async fn clear(&self, range: &KeyRange, limit: usize) -> Result<Cleared> {
+        let (keys, more) = view::unhurried(limit, || View::now(&self.trees).keys(range, limit))?;
+        let of_range = |key: &Bytes| Key { space: range.space, slot: range.slot, bytes: key.to_vec() };
+        for some in keys.chunks(CLEAR_KEYS_MAX) {
+            let deletes = some.iter().map(of_range).collect();
+            self.committer
+                .commit(Batch { deletes, urgency: Urgency::Background, ..Batch::default() })
+                .await?;
+        }
+        Ok(Cleared { keys: keys.len(), more })
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move { view::get_now(&self.trees, key) })
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        Box::pin(async move { Ok(Arc::new(View::now(&self.trees)) as Arc<dyn Snapshot>) })
+    }
+
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
+        Box::pin(self.committer.commit(batch))
+    }
+
+    fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
+        Box::pin(self.clear(range, limit))
+    }
+
+    fn sync(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.committer.sync())
+    }
+
+    fn stats(&self) -> Stats {
+        let tallies = self.committer.tallies();
+        Stats {
+            disk_bytes: self.directory.disk_bytes(),
+            commits: tallies.commits.load(Relaxed),
+            groups: tallies.groups.load(Relaxed),
+            conflicts: tallies.conflicts.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! One group of batches on its way into the trees: decides each batch, then writes all accepted ones at once.
+//!
+//! A batch is judged against the trees as changed by the batches before it in the same group, which are not in
+//! the trees yet. So the group keeps what it is about to write, by key, and looks there first. Counter rows that
+//! were used lately stay in memory between groups: an advance of one costs no read.
+//!
+//! ```text
+//!   look up a key:   this group's writes ──▶ counter rows in memory ──▶ the tree
+//! ```
+//!
+//! Holds: one key has one write per group (the journal gives all of them the same number), and a refused batch
+//! leaves no trace.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use fjall::{OwnedWriteBatch, PersistMode};
+
+use super::trees::{PerSpace, Trees, failed};
+use crate::{
+    Error, Result,
+    store::{Advance, Batch, Committed, Counter, Expect, Guard, Key, Space},
+};
+
+/// Counter rows kept in memory: one per slot that is written to, some 100 bytes each. Past this all are forgotten
+/// and read again.
+const COUNTERS_MAX: usize = 16 * 1024;
+
+/// What the committer carries from group to group.
+#[derive(Default)]
+pub struct Ledger {
+    /// This group's writes: the value, or `None` for a delete. Never a key that is in `counters`.
+    writes: PerSpace<HashMap<Bytes, Option<Bytes>>>,
+    counters: PerSpace<HashMap<Bytes, Row>>,
+    /// The keys of rows that this group raised.
+    raised: Vec<(Space, Bytes)>,
+}
+
+struct Row {
+    counter: Counter,
+    /// Whether this group raised it, so that it is to be written.
+    raised: bool,
+}
+
+impl Ledger {
+    /// Accepts a checked batch into the group, or refuses it.
+    pub fn admit(&mut self, trees: &Trees, batch: Batch) -> Result<Committed> {
+        for guard in batch.guards {
+            if !self.holds(trees, &guard)? {
+                return Err(Error::Conflict { key: guard.key });
+            }
+        }
+        let mut counters = Vec::with_capacity(batch.advances.len());
+        for advance in &batch.advances {
+            counters.push(self.advanced(trees, advance)?);
+        }
+        // Nothing was changed up to here; nothing is refused from here on.
+        for (advance, counter) in batch.advances.into_iter().zip(&counters) {
+            self.raise(advance.counter, *counter);
+        }
+        for key in batch.deletes {
+            self.write(key, None);
+        }
+        for put in batch.puts {
+            let (key, value) = put.filled(&counters);
+            self.write(key, Some(value.into()));
+        }
+        Ok(Committed { counters })
+    }
+
+    /// Writes all that was accepted. `false` when there was nothing to write.
+    pub fn flush(&mut self, trees: &Trees, mode: PersistMode) -> Result<bool> {
+        let count = self.writes.small.len() + self.writes.large.len() + self.raised.len();
+        let mut out = OwnedWriteBatch::with_capacity(trees.db.clone(), count).durability(Some(mode));
+        for space in [Space::Small, Space::Large] {
+            let tree = trees.of.of(space);
+            for (key, value) in self.writes.of_mut(space).drain() {
+                match value {
+                    Some(value) => out.insert(tree, key, value),
+                    None => out.remove(tree, key),
+                }
+            }
+        }
+        for (space, key) in self.raised.drain(..) {
+            // Not there, or done, if the row was deleted after it was raised, or deleted and raised again.
+            let row = self.counters.of_mut(space).get_mut(&key).filter(|row| row.raised);
+            if let Some(row) = row {
+                row.raised = false;
+                out.insert(trees.of.of(space), key, row.counter.encode());
+            }
+        }
+        for rows in [&mut self.counters.small, &mut self.counters.large] {
+            if rows.len() > COUNTERS_MAX {
+                rows.clear();
+            }
+        }
+        let any = !out.is_empty();
+        out.commit().map_err(failed)?;
+        Ok(any)
+    }
+
+    fn holds(&self, trees: &Trees, guard: &Guard) -> Result<bool> {
+        let (space, bytes) = (guard.key.space, guard.key.bytes.as_slice());
+        let written = self.writes.of(space).get(bytes).map(Option::as_deref);
+        let row = self.counters.of(space).get(bytes);
+        Ok(match guard.expect {
+            Expect::Absent => match (written, row) {
+                (Some(written), _) => written.is_none(),
+                (None, Some(_)) => false,
+                // Asks the filters first and fetches no value.
+                (None, None) => !trees.of.of(space).contains_key(bytes).map_err(failed)?,
+            },
+            Expect::Version(version) => {
+                let is_it = |value: &[u8]| value.starts_with(&version.to_be_bytes());
+                match (written, row) {
+                    (Some(written), _) => written.is_some_and(is_it),
+                    (None, Some(row)) => row.counter.seq == version,
+                    (None, None) => {
+                        trees.of.of(space).get(bytes).map_err(failed)?.is_some_and(|value| is_it(&value))
+                    }
+                }
+            }
+        })
+    }
+
+    fn advanced(&self, trees: &Trees, advance: &Advance) -> Result<Counter> {
+        let (space, bytes) = (advance.counter.space, advance.counter.bytes.as_slice());
+        let counter = match (self.writes.of(space).get(bytes), self.counters.of(space).get(bytes)) {
+            (Some(written), _) => decoded(written.as_deref())?,
+            (None, Some(row)) => row.counter,
+            (None, None) => decoded(trees.of.of(space).get(bytes).map_err(failed)?.as_deref())?,
+        };
+        counter.advanced(advance).ok_or(Error::Stale { stamp: counter.stamp })
+    }
+
+    fn raise(&mut self, key: Key, counter: Counter) {
+        self.writes.of_mut(key.space).remove(key.bytes.as_slice());
+        let rows = self.counters.of_mut(key.space);
+        match rows.get_mut(key.bytes.as_slice()) {
+            Some(row) if row.raised => row.counter = counter,
+            _ => {
+                let bytes = Bytes::from(key.bytes);
+                self.raised.push((key.space, bytes.clone()));
+                rows.insert(bytes, Row { counter, raised: true });
+            }
+        }
+    }
+
+    /// A counter row that is deleted with its whole range must be forgotten here too.
+    fn write(&mut self, key: Key, value: Option<Bytes>) {
+        self.counters.of_mut(key.space).remove(key.bytes.as_slice());
+        self.writes.of_mut(key.space).insert(key.bytes.into(), value);
+    }
+}
+
+fn decoded(row: Option<&[u8]>) -> Result<Counter> {
+    match row {
+        None => Ok(Counter::default()),
+        Some(bytes) => Counter::decode(bytes).ok_or(Error::Invalid("an advance of what is no counter")),
+    }
+}

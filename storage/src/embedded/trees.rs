@@ -1,0 +1,106 @@
+//! The two trees under an embedded store, and the sizes they run with.
+//!
+//! [`Space::Small`] is a plain tree; [`Space::Large`] keeps its values in separate files, so that compaction
+//! moves keys and not documents. Both share one journal, one block cache and one set of workers.
+//!
+//! Holds: sizes stand here, with their reasons, and nowhere else.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
+
+use super::{EmbeddedOptions, directory};
+use crate::{Error, Result, store::Space};
+
+/// Values from here on live in separate files.
+const SEPARATE_BYTES_MIN: u32 = 512;
+
+/// A tree's share of unflushed writes.
+const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The journals' share of disk, and with it of the time to open after a crash. The least fjall allows.
+const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Threads that flush and compact.
+const WORKERS: usize = 2;
+
+/// One thing per space.
+#[derive(Clone, Default)]
+pub struct PerSpace<T> {
+    pub small: T,
+    pub large: T,
+}
+
+impl<T> PerSpace<T> {
+    pub fn of(&self, space: Space) -> &T {
+        match space {
+            Space::Small => &self.small,
+            Space::Large => &self.large,
+        }
+    }
+
+    pub fn of_mut(&mut self, space: Space) -> &mut T {
+        match space {
+            Space::Small => &mut self.small,
+            Space::Large => &mut self.large,
+        }
+    }
+}
+
+/// The open database. Cheap to clone; the files are closed with the last clone.
+#[derive(Clone)]
+pub struct Trees {
+    pub db: Database,
+    pub of: PerSpace<Keyspace>,
+}
+
+impl Trees {
+    /// Opens the trees in `folder`, making them if they are not there. `path` is what messages name.
+    pub fn open(path: &Path, folder: &Path, options: &EmbeddedOptions) -> Result<Self> {
+        // The library asserts things about its files while reading them; a damaged one must not end the process.
+        match catch_unwind(AssertUnwindSafe(|| Self::try_open(folder, options))) {
+            Ok(Ok(trees)) => Ok(trees),
+            Ok(Err(fjall::Error::Locked)) => Err(directory::in_use(path)),
+            Ok(Err(fjall::Error::Io(error))) => Err(directory::unusable(
+                path,
+                format_args!("cannot be opened: {error}. Check its permissions and free space"),
+            )),
+            Ok(Err(error)) => Err(directory::damaged(path, &error.to_string())),
+            Err(_) => Err(directory::damaged(path, "its files do not fit together")),
+        }
+    }
+
+    fn try_open(folder: &Path, options: &EmbeddedOptions) -> fjall::Result<Self> {
+        let db = Database::builder(folder)
+            .cache_size(options.cache_bytes)
+            .max_journaling_size(JOURNALS_BYTES_MAX)
+            .worker_threads(WORKERS)
+            .open()?;
+        let small = db.keyspace("small", small_options)?;
+        let large = db.keyspace("large", large_options)?;
+        Ok(Self { db, of: PerSpace { small, large } })
+    }
+
+    /// Makes everything in the journal durable.
+    pub fn persist(&self) -> Result<()> {
+        self.db.persist(PersistMode::SyncAll).map_err(failed)
+    }
+}
+
+fn small_options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+}
+
+fn large_options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(MEMTABLE_BYTES)
+        .with_kv_separation(Some(KvSeparationOptions::default().separation_threshold(SEPARATE_BYTES_MIN)))
+}
+
+/// What the library reports, as a failure of the medium.
+pub fn failed(error: fjall::Error) -> Error {
+    Error::Failed(error.to_string())
+}

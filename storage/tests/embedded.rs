@@ -1,0 +1,250 @@
+//! The embedded store keeps the contract, survives, groups, and refuses what is not its own.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+
+use mayfly_storage::{
+    Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
+    store::{Advance, Batch, Key, Put, Slot, Space, Store, Urgency},
+};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+const MODES: [Durability; 3] =
+    [Durability::Fsync, Durability::Interval(Duration::from_millis(5)), Durability::None];
+
+fn open(path: &Path) -> EmbeddedStore {
+    open_as(path, Durability::Fsync)
+}
+
+fn open_as(path: &Path, durability: Durability) -> EmbeddedStore {
+    EmbeddedStore::open(path, EmbeddedOptions { durability, ..EmbeddedOptions::default() }).unwrap()
+}
+
+fn key(bytes: &str) -> Key {
+    Key { space: Space::Large, slot: Slot(0), bytes: bytes.as_bytes().to_vec() }
+}
+
+fn put(bytes: &str) -> Batch {
+    Batch { puts: vec![Put { key: key(bytes), value: b"value".to_vec(), marks: vec![] }], ..Batch::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conformance() {
+    let folder = TempDir::new().unwrap();
+    for (round, durability) in MODES.into_iter().enumerate() {
+        let count = std::sync::atomic::AtomicUsize::new(0);
+        conformance::run_all(|| {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let path = folder.path().join(format!("{round} {number}"));
+            async move { Arc::new(open_as(&path, durability)) as Arc<dyn Store> }
+        })
+        .await;
+    }
+}
+
+/// The contract also holds where there is no second worker to move work to.
+#[tokio::test]
+async fn conformance_on_one_thread() {
+    let folder = TempDir::new().unwrap();
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    conformance::run_all(|| {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = folder.path().join(number.to_string());
+        async move { Arc::new(open_as(&path, Durability::None)) as Arc<dyn Store> }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn survives_reopening() {
+    for durability in MODES {
+        let folder = TempDir::new().unwrap();
+        conformance::survives_reopening(|| {
+            let store = open_as(folder.path(), durability);
+            async { Arc::new(store) as Arc<dyn Store> }
+        })
+        .await;
+    }
+}
+
+/// Closing writes and syncs what waits.
+#[tokio::test]
+async fn closing_loses_nothing() {
+    let folder = TempDir::new().unwrap();
+    for durability in MODES {
+        let store = open_as(folder.path(), durability);
+        store.commit(Batch { urgency: Urgency::Background, ..put("a") }).await.unwrap();
+        store.close().unwrap();
+    }
+    assert!(open(folder.path()).get(&key("a")).await.unwrap().is_some());
+}
+
+/// With many writers there are fewer journal writes than commits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_are_grouped() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()));
+    let mut writers = JoinSet::new();
+    for writer in 0..32 {
+        let store = store.clone();
+        writers.spawn(async move {
+            for round in 0..20 {
+                let counter = Key { space: Space::Small, ..key("counter") };
+                let batch = Batch {
+                    advances: vec![Advance { counter, stamp: 0, tally: [1, 0] }],
+                    ..put(&format!("{writer} {round}"))
+                };
+                store.commit(batch).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    let stats = store.stats();
+    assert_eq!(stats.commits, 640);
+    assert!(stats.groups < 320, "{} groups", stats.groups);
+    assert!(stats.disk_bytes > 0 && stats.disk_bytes < 64 * 1024 * 1024, "{} bytes", stats.disk_bytes);
+}
+
+/// A steady stream of clients does not keep a background batch from running.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn background_does_not_starve() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open_as(folder.path(), Durability::None));
+    let mut clients = JoinSet::new();
+    for client in 0..8 {
+        let store = store.clone();
+        clients.spawn(async move {
+            loop {
+                store.commit(put(&client.to_string())).await.unwrap();
+            }
+        });
+    }
+    for round in 0..50 {
+        store.commit(Batch { urgency: Urgency::Background, ..put(&format!("b {round}")) }).await.unwrap();
+    }
+    clients.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_second_opening_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let first = open(folder.path());
+    assert!(refusal(folder.path()).contains("in use"));
+    first.commit(put("a")).await.unwrap();
+    // A snapshot keeps the files, and so the directory, after its store is gone.
+    let snapshot = first.snapshot().await.unwrap();
+    drop(first);
+    assert!(refusal(folder.path()).contains("in use"));
+    assert!(snapshot.get(&key("a")).await.unwrap().is_some());
+    drop(snapshot);
+    open(folder.path());
+}
+
+/// An unusable directory is refused with advice, and is byte for byte what it was.
+#[test]
+fn unusable_directories_are_left_alone() {
+    let cases: [(&str, fn(&Path), &str); 9] = [
+        ("foreign", |path| fs::write(path.join("notes.txt"), "mine").unwrap(), "not one of Mayfly's"),
+        ("foreign folder", |path| fs::create_dir(path.join("tree")).unwrap(), "not one of Mayfly's"),
+        ("newer", |path| rewrite(path, "MAYFLY 2\n"), "newer version"),
+        ("older than any", |path| rewrite(path, "MAYFLY 0\n"), "damaged"),
+        ("garbage", |path| rewrite(path, "\u{0}\u{1}nonsense"), "damaged"),
+        ("empty version file", |path| rewrite(path, ""), "damaged"),
+        ("cut version file", |path| rewrite(path, "MAYFLY 1"), "damaged"),
+        ("version file missing", version_file_missing, "not one of Mayfly's"),
+        ("tree missing", tree_missing, "damaged"),
+    ];
+    for (name, prepare, expected) in cases {
+        let folder = TempDir::new().unwrap();
+        prepare(folder.path());
+        let before = contents(folder.path());
+        let message = refusal(folder.path());
+        assert!(message.contains(expected), "{name}: {message}");
+        assert_eq!(contents(folder.path()), before, "{name} is untouched");
+    }
+}
+
+fn rewrite(path: &Path, version: &str) {
+    drop(open(path));
+    fs::write(path.join("MAYFLY"), version).unwrap();
+}
+
+fn version_file_missing(path: &Path) {
+    drop(open(path));
+    fs::remove_file(path.join("MAYFLY")).unwrap();
+}
+
+fn tree_missing(path: &Path) {
+    drop(open(path));
+    fs::remove_dir_all(path.join("tree")).unwrap();
+}
+
+/// A path that is a file, and damage inside the trees, are refused without a panic.
+#[test]
+fn damage_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "x").unwrap();
+    assert!(refusal(&file).contains("cannot be"));
+
+    for victim in ["version", "keyspaces/1/current", "keyspaces/0/current"] {
+        let path = folder.path().join(victim.replace('/', " "));
+        drop(open(&path));
+        fs::write(path.join("tree").join(victim), [0xAB; 40]).unwrap();
+        let message = refusal(&path);
+        assert!(message.contains("damaged") || message.contains("cannot be opened"), "{victim}: {message}");
+    }
+}
+
+/// A first start that was cut short is finished or begun again by the next.
+#[tokio::test]
+async fn creation_can_be_interrupted_anywhere() {
+    let cases: [fn(&Path); 3] = [
+        |path| {
+            fs::create_dir_all(path.join("tree.new/keyspaces")).unwrap();
+            fs::write(path.join("tree.new/0.jnl"), "").unwrap();
+            fs::write(path.join("lock"), "").unwrap();
+        },
+        |path| {
+            version_file_missing(path);
+            fs::rename(path.join("tree"), path.join("tree.new")).unwrap();
+            fs::write(path.join("MAYFLY.new"), "MAY").unwrap();
+        },
+        |path| {
+            drop(open(path));
+            fs::rename(path.join("tree"), path.join("tree.new")).unwrap();
+        },
+    ];
+    for interrupt in cases {
+        let folder = TempDir::new().unwrap();
+        interrupt(folder.path());
+        let store = open(folder.path());
+        store.commit(put("a")).await.unwrap();
+        drop(store);
+        assert!(open(folder.path()).get(&key("a")).await.unwrap().is_some());
+    }
+}
+
+fn refusal(path: &Path) -> String {
+    match EmbeddedStore::open(path, EmbeddedOptions::default()) {
+        Err(Error::Unusable(message)) => message,
+        Err(other) => panic!("refused as {other:?}"),
+        Ok(_) => panic!("{} was opened", path.display()),
+    }
+}
+
+/// Every file under `path` with its bytes, and every folder.
+fn contents(path: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let entry = entry.unwrap().path();
+        let name = entry.display().to_string();
+        if entry.is_dir() {
+            found.insert(name, None);
+            found.extend(contents(&entry));
+        } else {
+            found.insert(name, Some(fs::read(&entry).unwrap()));
+        }
+    }
+    found
+}
