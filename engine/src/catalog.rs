@@ -226,8 +226,7 @@ impl Catalog {
         let mut row = current.row.clone();
         change(&mut row)?;
         let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
-        let version =
-            self.commit(vec![current.guard()], vec![put], Vec::new(), Resource::Container).await?;
+        let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Resource::Container).await?;
         self.publish(Container::new(current.id, current.database, version, row)?)
     }
 

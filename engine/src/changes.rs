@@ -7,9 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use mayfly_storage::store::{
-    Advance, Batch, Expect, Guard, Key, MarkAt, Put, SeqMark, Urgency,
-};
+use mayfly_storage::store::{Advance, Batch, Expect, Guard, Key, MarkAt, Put, SeqMark, Urgency};
 
 use crate::{
     container::Container,

@@ -203,7 +203,9 @@ impl Walk<'_> {
                     Some(wanted) if wanted[..] == value[..] => {}
                     // A version that waits for the indexer keeps the epoch it was written under.
                     Some(wanted) if family == Family::Feed && !ready && wanted[4..] == value[4..] => {}
-                    Some(_) => report.problem(format!("{family:?} entry disagrees with its record: {}", hex(key))),
+                    Some(_) => {
+                        report.problem(format!("{family:?} entry disagrees with its record: {}", hex(key)))
+                    }
                 }
                 if family == Family::Feed && sequence_of(key).is_err() {
                     report.problem(format!("a feed key cannot be read: {}", hex(key)));

@@ -130,7 +130,9 @@ impl ContainerDefinition {
 
     fn validate_unique_keys(&self) -> Result<()> {
         if self.unique_keys.len() > UNIQUE_KEYS_MAX {
-            return Err(Error::bad_request(format!("A container has at most {UNIQUE_KEYS_MAX} unique keys.")));
+            return Err(Error::bad_request(format!(
+                "A container has at most {UNIQUE_KEYS_MAX} unique keys."
+            )));
         }
         if self.unique_keys.iter().map(Vec::len).sum::<usize>() > UNIQUE_PATHS_MAX {
             return Err(Error::bad_request(format!(

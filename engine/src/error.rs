@@ -5,7 +5,7 @@
 
 use std::panic::Location;
 
-use mayfly_value::{json::BsonError, keycode::KeycodeError, partition::PartitionKeyError};
+use mayfly_value::{BsonError, keycode::KeycodeError, partition::PartitionKeyError};
 
 /// The result of an engine operation.
 pub type Result<T> = std::result::Result<T, Error>;

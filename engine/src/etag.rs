@@ -28,8 +28,11 @@ impl Etag {
             u64::from_str_radix(group, 16).ok()
         };
         let (container, slot, zero, high, low) = (group(8)?, group(4)?, group(4)?, group(4)?, group(12)?);
-        (zero == 0 && groups.next().is_none())
-            .then_some(Self { container: container as u32, slot: slot as u16, lsn: high << 48 | low })
+        (zero == 0 && groups.next().is_none()).then_some(Self {
+            container: container as u32,
+            slot: slot as u16,
+            lsn: high << 48 | low,
+        })
     }
 }
 

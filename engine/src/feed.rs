@@ -146,7 +146,9 @@ impl Engine {
             let middle = low + (high - low) / 2;
             let rows = commits_after(&*snapshot, shard, Family::Feed, middle, 1).await?;
             match rows.rows.first() {
-                Some((key, value)) if FeedEntry::decode(value)?.life.ts < seconds => low = sequence_of(key)?.0,
+                Some((key, value)) if FeedEntry::decode(value)?.life.ts < seconds => {
+                    low = sequence_of(key)?.0
+                }
                 _ => high = middle,
             }
         }

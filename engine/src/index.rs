@@ -70,12 +70,7 @@ fn push_component(out: &mut Vec<u8>, value: Option<RawBsonRef<'_>>, descending: 
 }
 
 /// The rows of a document's unique keys. A missing value takes part like any other.
-pub(crate) fn unique_keys(
-    container: &Container,
-    shard: Shard,
-    hash: &Epk,
-    body: &RawDocument,
-) -> Vec<Key> {
+pub(crate) fn unique_keys(container: &Container, shard: Shard, hash: &Epk, body: &RawDocument) -> Vec<Key> {
     let rows = container.unique_keys.iter().enumerate().map(|(number, paths)| {
         let mut values = Vec::new();
         for path in paths {

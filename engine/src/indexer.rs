@@ -88,7 +88,8 @@ impl Engine {
         let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: usize::MAX };
         let page = snapshot.scan(&range, Direction::Forward, limit).await?;
         let epoch = container.row.index.epoch;
-        let mut batch = Batch { guards: vec![container.guard()], urgency: Urgency::Background, ..Batch::default() };
+        let mut batch =
+            Batch { guards: vec![container.guard()], urgency: Urgency::Background, ..Batch::default() };
         let mut reached = position;
         for (key, value) in &page.rows {
             let mut entry = FeedEntry::decode(value)?;
@@ -207,7 +208,9 @@ impl Engine {
             match self.store().commit(batch).await {
                 Ok(_) => position = reached,
                 // Look again at this page; what was written meanwhile has its date already.
-                Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Record) => continue,
+                Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Record) => {
+                    continue;
+                }
                 Err(StoreError::Conflict { .. }) => return Err(Error::Contention),
                 Err(error) => return Err(error.into()),
             }

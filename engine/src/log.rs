@@ -111,7 +111,8 @@ impl Event {
         let mut at = 25;
         let mut field = |width: usize| {
             let length = bytes.get(at..at + width)?.iter().fold(0, |n, byte| n << 8 | usize::from(*byte));
-            let field = (bytes.len() >= at + width + length).then(|| bytes.slice(at + width..at + width + length));
+            let field =
+                (bytes.len() >= at + width + length).then(|| bytes.slice(at + width..at + width + length));
             at += width + length;
             field
         };

@@ -137,9 +137,9 @@ fn put(root: &mut Bson, at: &Pointer, value: Bson, how: Put) -> Step<()> {
         (Bson::Array(items), index) => {
             let index = match index {
                 "-" if how != Put::Replace => items.len(),
-                index => index.parse::<usize>().map_err(|_| {
-                    format!("'{index}' is not a position in the array of '{}'.", at.text())
-                })?,
+                index => index
+                    .parse::<usize>()
+                    .map_err(|_| format!("'{index}' is not a position in the array of '{}'.", at.text()))?,
             };
             match how {
                 Put::Add if index <= items.len() => items.insert(index, value),
@@ -162,13 +162,17 @@ fn take(root: &mut Bson, at: &Pointer, verb: &str) -> Step<Bson> {
         }
         _ => None,
     };
-    found.ok_or_else(|| format!("{verb} Operation can only be performed on an existing path: '{}'.", at.text()))
+    found.ok_or_else(|| {
+        format!("{verb} Operation can only be performed on an existing path: '{}'.", at.text())
+    })
 }
 
 fn increment(root: &mut Bson, at: &Pointer, by: &Bson) -> Step<()> {
     let present = match parent(root, at, "Increment")? {
         (Bson::Document(members), name) => members.get(name).cloned(),
-        (Bson::Array(items), index) => index.parse::<usize>().ok().and_then(|index| items.get(index).cloned()),
+        (Bson::Array(items), index) => {
+            index.parse::<usize>().ok().and_then(|index| items.get(index).cloned())
+        }
         _ => None,
     };
     let sum = match present {

@@ -153,7 +153,8 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ScanPage> {
         let snapshot = self.store().snapshot().await?;
-        let walk = Walk { container, access, direction, cuts: container.ttl().cuts(now), snapshot: &*snapshot };
+        let walk =
+            Walk { container, access, direction, cuts: container.ttl().cuts(now), snapshot: &*snapshot };
         walk.page(position, limit).await
     }
 }

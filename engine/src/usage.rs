@@ -204,7 +204,8 @@ async fn dead_feed_entries(
     use mayfly_storage::store::{Direction, PageLimit};
     let mut dead = Vec::new();
     loop {
-        let page = snapshot.scan(&range, Direction::Forward, PageLimit { rows: 1000, bytes: 4 << 20 }).await?;
+        let page =
+            snapshot.scan(&range, Direction::Forward, PageLimit { rows: 1000, bytes: 4 << 20 }).await?;
         for (key, value) in &page.rows {
             let entry = FeedEntry::decode(value)?;
             if entry.life.own == OwnTtl::Inherit {

@@ -416,7 +416,9 @@ impl<'a> Desk<'a> {
         }
         let own = match OwnTtl::of(&body)? {
             Ok(own) => own,
-            Err(value) if self.invalid_ttl == InvalidTtl::Refuse && self.container.ttl().default.is_some() => {
+            Err(value)
+                if self.invalid_ttl == InvalidTtl::Refuse && self.container.ttl().default.is_some() =>
+            {
                 return Err(Error::InvalidTtl { value });
             }
             Err(_) => OwnTtl::Inherit,
