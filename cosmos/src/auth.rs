@@ -1,0 +1,228 @@
+//! Master-key signatures: who signed this request, and may they do it.
+//!
+//! A client signs five lines (verb, resource type, resource link, and the date once in one of two places)
+//! with an account key. SDKs build the link in three ways, so every plausible one is tried; each comparison
+//! takes the same time whatever it compares.
+//!
+//! Holds: an `Ok` means that one of the account's keys signed this verb, resource and date, that the date is
+//! within a quarter of an hour, and that the key may do what is asked.
+
+use crate::http_date;
+use crate::path::Path;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac};
+use percent_encoding::percent_decode_str;
+use sha2::Sha256;
+use std::fmt;
+
+/// The account key of every Cosmos emulator; public, so it protects nothing.
+pub const EMULATOR_KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+/// How far a request's date may be from the server's.
+pub const DATE_WINDOW_SECONDS: u64 = 15 * 60;
+
+/// An account key, ready to sign. Not printable.
+#[derive(Clone)]
+pub struct Key(Hmac<Sha256>);
+
+/// The text is not a key: keys are base64 and not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an account key must be base64 text of at least one byte")]
+pub struct InvalidKey;
+
+impl Key {
+    /// Reads a key as accounts show it.
+    pub fn from_base64(text: &str) -> Result<Key, InvalidKey> {
+        let bytes = STANDARD.decode(text.trim()).map_err(|_| InvalidKey)?;
+        if bytes.is_empty() {
+            return Err(InvalidKey);
+        }
+        Hmac::new_from_slice(&bytes).map(Key).map_err(|_| InvalidKey)
+    }
+
+    /// The base64 signature of a text.
+    pub fn sign(&self, payload: &str) -> String {
+        STANDARD.encode(self.0.clone().chain_update(payload).finalize().into_bytes())
+    }
+
+    fn signed(&self, payload: &str, signature: &[u8]) -> bool {
+        self.0.clone().chain_update(payload).verify_slice(signature).is_ok()
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+/// The keys of the account.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    /// May do everything.
+    pub primary: Key,
+    /// May do everything; exists so that keys can be changed without a pause.
+    pub secondary: Option<Key>,
+    /// May read and query.
+    pub read_only: Option<Key>,
+}
+
+/// What the key that signed may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+/// What the request is going to do. A POST may be either, so the router says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Intent {
+    Read,
+    Write,
+}
+
+/// The parts of a request that a signature covers, as they arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedRequest<'a> {
+    /// The HTTP method.
+    pub verb: &'a str,
+    /// The URL path, still percent-encoded.
+    pub path: &'a str,
+    /// The `authorization` header.
+    pub authorization: Option<&'a str>,
+    /// The `x-ms-date` header.
+    pub x_ms_date: Option<&'a str>,
+    /// The `date` header, used when the other is absent.
+    pub date: Option<&'a str>,
+    /// Read or write.
+    pub intent: Intent,
+}
+
+/// Why a request is not let in. `ApiError::from` gives each its status and text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthError {
+    /// No authorization header.
+    Missing,
+    /// The header is not `type=…&ver=1.0&sig=…`.
+    Malformed,
+    /// A token of a kind that Mayfly does not check yet.
+    Unsupported {
+        /// `resource`, `aad` or `sas`.
+        kind: &'static str,
+    },
+    /// Neither date header, or one that is no RFC 1123 date.
+    NoDate,
+    /// No key of the account signed this, or a read-only key signed a write.
+    WrongSignature {
+        /// The text the server would have signed.
+        payload: String,
+    },
+    /// Signed too long ago, or in the future.
+    NotValidNow {
+        /// The date that was signed.
+        signed_at: u64,
+        /// The server's time.
+        now: u64,
+    },
+    /// The path does not decode, so nothing can have signed it.
+    BadPath,
+}
+
+/// Checks the signature of a request at `now_unix_seconds`.
+pub fn verify(keys: &Keys, request: &SignedRequest<'_>, now_unix_seconds: u64) -> Result<Access, AuthError> {
+    let signature = match parse_token(request.authorization.ok_or(AuthError::Missing)?)? {
+        Token::Master { signature } => signature,
+        Token::Other { kind } => return Err(AuthError::Unsupported { kind }),
+    };
+    let date = request.x_ms_date.or(request.date).ok_or(AuthError::NoDate)?;
+    let signed_at = http_date::parse(date).ok_or(AuthError::NoDate)?;
+    let payloads = payloads(request)?;
+    let access = match_key(keys, &payloads, &signature);
+    match (access, request.intent) {
+        (None, _) | (Some(Access::ReadOnly), Intent::Write) => {
+            let payload = payloads.into_iter().next().unwrap_or_default();
+            Err(AuthError::WrongSignature { payload })
+        }
+        (Some(_), _) if signed_at.abs_diff(now_unix_seconds) > DATE_WINDOW_SECONDS => {
+            Err(AuthError::NotValidNow { signed_at, now: now_unix_seconds })
+        }
+        (Some(access), _) => Ok(access),
+    }
+}
+
+fn match_key(keys: &Keys, payloads: &[String], signature: &[u8]) -> Option<Access> {
+    let candidates = [
+        (Some(&keys.primary), Access::ReadWrite),
+        (keys.secondary.as_ref(), Access::ReadWrite),
+        (keys.read_only.as_ref(), Access::ReadOnly),
+    ];
+    candidates
+        .into_iter()
+        .filter_map(|(key, access)| Some((key?, access)))
+        .find(|(key, _)| payloads.iter().any(|payload| key.signed(payload, signature)))
+        .map(|(_, access)| access)
+}
+
+/// The texts the client may have signed; the first is the one to show in a refusal.
+fn payloads(request: &SignedRequest<'_>) -> Result<Vec<String>, AuthError> {
+    let path = Path::parse(request.path).map_err(|_| AuthError::BadPath)?;
+    let date = if request.x_ms_date.is_some() { None } else { request.date };
+    Ok(path
+        .signing_candidates()
+        .iter()
+        .map(|(kind, link)| payload(request.verb, kind, link, request.x_ms_date, date))
+        .collect())
+}
+
+/// The five signed lines.
+pub fn payload(
+    verb: &str,
+    resource_type: &str,
+    resource_link: &str,
+    x_ms_date: Option<&str>,
+    date: Option<&str>,
+) -> String {
+    let line = |text: Option<&str>| text.unwrap_or_default().trim().to_lowercase();
+    let (verb, resource_type) = (verb.to_lowercase(), resource_type.to_lowercase());
+    format!("{verb}\n{resource_type}\n{resource_link}\n{}\n{}\n", line(x_ms_date), line(date))
+}
+
+enum Token {
+    Master { signature: Vec<u8> },
+    Other { kind: &'static str },
+}
+
+/// Reads `type=…&ver=…&sig=…`, URL-encoded or not. A `+` is part of base64 and stays one.
+fn parse_token(header: &str) -> Result<Token, AuthError> {
+    let text = percent_decode_str(header.trim()).decode_utf8().map_err(|_| AuthError::Malformed)?;
+    let (mut kind, mut version, mut signature) = (None, None, None);
+    for part in text.splitn(3, '&') {
+        let (name, value) = part.split_once('=').ok_or(AuthError::Malformed)?;
+        let slot = match name {
+            "type" => &mut kind,
+            "ver" => &mut version,
+            "sig" => &mut signature,
+            _ => return Err(AuthError::Malformed),
+        };
+        if slot.replace(value).is_some() {
+            return Err(AuthError::Malformed);
+        }
+    }
+    let (Some(kind), Some("1.0"), Some(signature)) = (kind, version, signature) else {
+        return Err(AuthError::Malformed);
+    };
+    if kind == "master" {
+        let signature = STANDARD.decode(signature).map_err(|_| AuthError::Malformed)?;
+        return Ok(Token::Master { signature });
+    }
+    let other = ["resource", "aad", "sas"].into_iter().find(|name| *name == kind);
+    other.map(|kind| Token::Other { kind }).ok_or(AuthError::Malformed)
+}
+
+#[cfg(test)]
+#[path = "auth_tests.rs"]
+mod tests;

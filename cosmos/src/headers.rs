@@ -1,0 +1,253 @@
+//! Header names of the protocol in one table, and getters that check what they read.
+//!
+//! The names are `HeaderName`s, so that looking one up hashes it once and a misspelt name does not compile.
+//! Header booleans arrive as `True`, `true`, `False` or `false`, depending on the SDK's language.
+//!
+//! Holds: a getter answers `None` (or false) for an absent header and 400 for one it cannot read; it never
+//! guesses.
+
+use crate::error::ApiError;
+use hyper::HeaderMap;
+use hyper::header::HeaderName;
+
+macro_rules! header_names {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        $($(#[$doc])* pub static $name: HeaderName = HeaderName::from_static($text);)*
+
+        /// Every name above, for tests and for documentation.
+        pub static ALL: &[&HeaderName] = &[$(&$name),*];
+    };
+}
+
+header_names! {
+    // Who asks, and when.
+    /// The moment of signing; part of the signed text.
+    DATE = "x-ms-date";
+    /// The protocol version the client speaks.
+    VERSION = "x-ms-version";
+    /// The client's id of the request, a GUID; echoed in the response.
+    ACTIVITY_ID = "x-ms-activity-id";
+
+    // Which documents.
+    /// The logical partition: a JSON array in ASCII.
+    PARTITION_KEY = "x-ms-documentdb-partitionkey";
+    /// The physical range, `id` or `collRid,id`; responses name the range that answered.
+    PARTITION_KEY_RANGE_ID = "x-ms-documentdb-partitionkeyrangeid";
+    /// Lower bound (inclusive, hex) of effective partition keys.
+    START_EPK = "x-ms-start-epk";
+    /// Upper bound (exclusive, hex) of effective partition keys.
+    END_EPK = "x-ms-end-epk";
+    /// What the two bounds are.
+    READ_KEY_TYPE = "x-ms-read-key-type";
+    /// The container RID the client has cached; another one is 400/1024.
+    INTENDED_COLLECTION_RID = "x-ms-cosmos-intended-collection-rid";
+
+    // What a POST means.
+    /// Create becomes create-or-replace.
+    IS_UPSERT = "x-ms-documentdb-is-upsert";
+    /// The POST is a query.
+    IS_QUERY = "x-ms-documentdb-isquery";
+    /// The same, as some SDKs spell it.
+    IS_QUERY_OLD = "x-ms-documentdb-query";
+    /// The POST asks for a query plan.
+    IS_QUERY_PLAN = "x-ms-cosmos-is-query-plan-request";
+    /// The POST is a batch.
+    IS_BATCH = "x-ms-cosmos-is-batch-request";
+    /// All operations of the batch or none.
+    BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
+    /// Go on after a failed operation.
+    BATCH_CONTINUE_ON_ERROR = "x-ms-cosmos-batch-continue-on-error";
+    /// Run the operations in order.
+    BATCH_ORDERED = "x-ms-cosmos-batch-ordered";
+
+    // Queries and feeds.
+    /// The query may visit more than one logical partition.
+    ENABLE_CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
+    /// Allow a query that the index does not serve.
+    ENABLE_SCAN = "x-ms-documentdb-query-enable-scan";
+    /// Page size; -1 leaves it to the server.
+    MAX_ITEM_COUNT = "x-ms-max-item-count";
+    /// Where the next page starts; opaque to clients.
+    CONTINUATION = "x-ms-continuation";
+    /// The longest continuation the client takes, in KB.
+    CONTINUATION_LIMIT_KB = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
+    /// Send query metrics.
+    POPULATE_QUERY_METRICS = "x-ms-documentdb-populatequerymetrics";
+    /// Send index metrics.
+    POPULATE_INDEX_METRICS = "x-ms-cosmos-populateindexmetrics";
+    /// Send index metrics in the newer form.
+    POPULATE_INDEX_METRICS_V2 = "x-ms-cosmos-populateindexmetrics-v2";
+    /// Send query advice.
+    POPULATE_QUERY_ADVICE = "x-ms-cosmos-populatequeryadvice";
+    /// What the client's query engine can do, in answer to a plan request.
+    SUPPORTED_QUERY_FEATURES = "x-ms-cosmos-supported-query-features";
+    /// The plan version the client reads.
+    QUERY_VERSION = "x-ms-cosmos-query-version";
+    /// The query metrics, `name=value;` pairs.
+    QUERY_METRICS = "x-ms-documentdb-query-metrics";
+    /// How the query ran, as JSON.
+    QUERY_EXECUTION_INFO = "x-ms-cosmos-query-execution-info";
+    /// Which indexes served the query.
+    INDEX_UTILIZATION = "x-ms-cosmos-index-utilization";
+    /// Items in this page.
+    ITEM_COUNT = "x-ms-item-count";
+    /// `Incremental Feed` or `Full-Fidelity Feed` makes a read of the feed a change feed.
+    A_IM = "a-im";
+    /// The envelope form of change feed entries.
+    CHANGE_FEED_WIRE_FORMAT = "x-ms-cosmos-changefeed-wire-format-version";
+
+    // How to read and write.
+    /// Consistency for this request, at most that of the account.
+    CONSISTENCY_LEVEL = "x-ms-consistency-level";
+    /// What the client has already seen.
+    SESSION_TOKEN = "x-ms-session-token";
+    /// Index this document or not, against the policy.
+    INDEXING_DIRECTIVE = "x-ms-indexing-directive";
+    /// Triggers to run before the write.
+    PRE_TRIGGER_INCLUDE = "x-ms-documentdb-pre-trigger-include";
+    /// Triggers to run after the write.
+    POST_TRIGGER_INCLUDE = "x-ms-documentdb-post-trigger-include";
+    /// Capture `console.log` of a stored procedure.
+    SCRIPT_ENABLE_LOGGING = "x-ms-documentdb-script-enable-logging";
+    /// The captured log, URL-encoded.
+    SCRIPT_LOG_RESULTS = "x-ms-documentdb-script-log-results";
+    /// Forms of the response body the client can read.
+    SUPPORTED_SERIALIZATION_FORMATS = "x-ms-cosmos-supported-serialization-formats";
+    /// The form an older client demands.
+    CONTENT_SERIALIZATION_FORMAT = "x-ms-documentdb-content-serialization-format";
+    /// Lifetime of a resource token.
+    EXPIRY_SECONDS = "x-ms-documentdb-expiry-seconds";
+
+    // Throughput.
+    /// Manual throughput of a new database or container.
+    OFFER_THROUGHPUT = "x-ms-offer-throughput";
+    /// Autoscale settings of a new database or container.
+    OFFER_AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings";
+    /// Legacy performance level.
+    OFFER_TYPE = "x-ms-offer-type";
+    /// Throughput bucket, 1 to 5.
+    THROUGHPUT_BUCKET = "x-ms-cosmos-throughput-bucket";
+    /// Cost of the request in request units.
+    REQUEST_CHARGE = "x-ms-request-charge";
+    /// How long to wait before trying again.
+    RETRY_AFTER_MS = "x-ms-retry-after-ms";
+
+    // About the answer.
+    /// The finer reason of an error; absent when 0.
+    SUBSTATUS = "x-ms-substatus";
+    /// Version of the gateway.
+    GATEWAY_VERSION = "x-ms-gatewayversion";
+    /// Version of the service.
+    SERVICE_VERSION = "x-ms-serviceversion";
+    /// Version of the schema.
+    SCHEMA_VERSION = "x-ms-schemaversion";
+    /// When the replica last changed state.
+    LAST_STATE_CHANGE = "x-ms-last-state-change-utc";
+    /// Time spent on the server.
+    REQUEST_DURATION_MS = "x-ms-request-duration-ms";
+    /// Name path of the owning container; SDKs keep session tokens under it.
+    ALT_CONTENT_PATH = "x-ms-alt-content-path";
+    /// RID of the owner: the container for documents, the database for containers.
+    CONTENT_PATH = "x-ms-content-path";
+    /// Commit number of the partition.
+    LSN = "lsn";
+    /// Commit number of the item.
+    ITEM_LSN = "x-ms-item-lsn";
+    /// Local commit number of the partition.
+    LOCAL_LSN = "x-ms-cosmos-llsn";
+    /// Local commit number of the item.
+    ITEM_LOCAL_LSN = "x-ms-cosmos-item-llsn";
+    /// Commit number all replicas have.
+    GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
+    /// Commit number a quorum has.
+    QUORUM_ACKED_LSN = "x-ms-quorum-acked-lsn";
+    /// Read regions beside this one.
+    NUMBER_OF_READ_REGIONS = "x-ms-number-of-read-regions";
+    /// Number of the request on its transport.
+    TRANSPORT_REQUEST_ID = "x-ms-transport-request-id";
+
+    // Containers.
+    /// Ask for quota and usage of a container.
+    POPULATE_QUOTA_INFO = "x-ms-documentdb-populatequotainfo";
+    /// Ask for statistics of each range.
+    POPULATE_PARTITION_STATISTICS = "x-ms-documentdb-populatepartitionstatistics";
+    /// The limits.
+    RESOURCE_QUOTA = "x-ms-resource-quota";
+    /// What is used of them.
+    RESOURCE_USAGE = "x-ms-resource-usage";
+    /// Percent of documents a new indexing policy has reached.
+    INDEX_TRANSFORMATION_PROGRESS = "x-ms-documentdb-collection-index-transformation-progress";
+    /// Percent of documents a lazy index has reached; -1 if it is not lazy.
+    LAZY_INDEXING_PROGRESS = "x-ms-documentdb-collection-lazy-indexing-progress";
+}
+
+/// The text of a header.
+pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    value.to_str().map(Some).map_err(|_| invalid(name))
+}
+
+/// A boolean header; absent means false.
+pub fn flag(headers: &HeaderMap, name: &HeaderName) -> Result<bool, ApiError> {
+    match text(headers, name)?.map(str::trim) {
+        None => Ok(false),
+        Some(value) if value.eq_ignore_ascii_case("true") => Ok(true),
+        Some(value) if value.is_empty() || value.eq_ignore_ascii_case("false") => Ok(false),
+        Some(_) => Err(invalid(name)),
+    }
+}
+
+/// A whole number.
+pub fn integer(headers: &HeaderMap, name: &HeaderName) -> Result<Option<i64>, ApiError> {
+    let Some(value) = text(headers, name)? else { return Ok(None) };
+    value.trim().parse().map(Some).map_err(|_| invalid(name))
+}
+
+fn invalid(name: &HeaderName) -> ApiError {
+    ApiError::bad_request(format!("The value specified for the header '{name}' is invalid."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    fn with(name: &HeaderName, value: &[u8]) -> HeaderMap {
+        HeaderMap::from_iter([(name.clone(), HeaderValue::from_bytes(value).unwrap())])
+    }
+
+    #[test]
+    fn names_are_listed_once() {
+        let mut names: Vec<_> = ALL.iter().map(|name| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn flags_read_in_every_language() {
+        assert!(!flag(&HeaderMap::new(), &IS_QUERY).unwrap());
+        for (value, expected) in
+            [("True", true), ("true", true), ("False", false), ("false", false), ("", false)]
+        {
+            assert_eq!(flag(&with(&IS_QUERY, value.as_bytes()), &IS_QUERY).unwrap(), expected, "{value}");
+        }
+        let error = flag(&with(&IS_QUERY, b"yes"), &IS_QUERY).unwrap_err();
+        assert_eq!((error.status, error.code), (400, "BadRequest"));
+        assert!(error.message.contains("'x-ms-documentdb-isquery' is invalid"), "{}", error.message);
+    }
+
+    #[test]
+    fn integers_are_whole() {
+        assert_eq!(integer(&HeaderMap::new(), &MAX_ITEM_COUNT).unwrap(), None);
+        assert_eq!(integer(&with(&MAX_ITEM_COUNT, b" -1 "), &MAX_ITEM_COUNT).unwrap(), Some(-1));
+        for value in ["", "1.5", "many", "9223372036854775808"] {
+            assert!(integer(&with(&MAX_ITEM_COUNT, value.as_bytes()), &MAX_ITEM_COUNT).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused() {
+        assert!(text(&with(&CONTINUATION, b"\xff"), &CONTINUATION).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! The URL path as segments, and what of it a client signs.
+//!
+//! SDKs disagree about slashes (`//dbs`, `/dbs/x/`), so repeated and trailing ones mean nothing. Segments are
+//! percent-decoded once, after splitting: an encoded slash stays inside its segment. `address` gives the
+//! segments a meaning, `auth` signs them; both start from the same `Path`, so they cannot disagree.
+//!
+//! Holds: no segment is empty, and raw and decoded segments correspond one to one.
+
+use crate::rid::is_database_rid;
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
+
+/// A path that was split and decoded, but not yet understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path<'a> {
+    raw: Vec<&'a str>,
+    segments: Vec<Cow<'a, str>>,
+}
+
+/// A segment did not decode to UTF-8. The client has to encode its names as UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Server could not parse the Url.")]
+pub struct NotUtf8;
+
+impl<'a> Path<'a> {
+    /// Splits and decodes; a query string, if still attached, is left out.
+    pub fn parse(path: &'a str) -> Result<Path<'a>, NotUtf8> {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        let raw: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let segments = raw
+            .iter()
+            .map(|segment| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8))
+            .collect::<Result<_, _>>()?;
+        Ok(Path { raw, segments })
+    }
+
+    /// The decoded segments.
+    pub fn segments(&self) -> Vec<&str> {
+        self.segments.iter().map(AsRef::as_ref).collect()
+    }
+
+    /// Whether the path is written in RIDs rather than names.
+    pub fn is_rid_based(&self) -> bool {
+        matches!(self.segments(), s if s.len() >= 2 && s[0] == "dbs" && is_database_rid(s[1]))
+    }
+
+    /// Every (type, link) pair a client may have signed for this path. The first is what the service names
+    /// when it refuses a signature.
+    pub fn signing_candidates(&self) -> Vec<(String, String)> {
+        let segments = self.segments();
+        let resource_type = signed_type(&segments).to_lowercase();
+        let by_name = signed_link(&segments);
+        let by_rid = self.rid_link(&segments);
+        let as_sent = signed_link(&self.raw);
+        let mut links: Vec<String> = Vec::with_capacity(3);
+        for link in by_rid.into_iter().chain([by_name, as_sent]) {
+            if !links.contains(&link) {
+                links.push(link);
+            }
+        }
+        links.into_iter().map(|link| (resource_type.clone(), link)).collect()
+    }
+
+    /// The RID form: only the last id, in lower case.
+    fn rid_link(&self, segments: &[&str]) -> Option<String> {
+        if !self.is_rid_based() && segments.first() != Some(&"offers") {
+            return None;
+        }
+        let signed = signed_segments(segments);
+        // Ids stand at odd positions; a feed's parent link ends in one, the link of `dbs` or `offers` is empty.
+        Some(signed.last().map(|id| id.to_lowercase()).unwrap_or_default())
+    }
+}
+
+/// The resource type of a path: its last collection word.
+pub(crate) fn signed_type<'a>(segments: &[&'a str]) -> &'a str {
+    match segments {
+        [] => "",
+        _ if is_partition_key_delete(segments) => segments[2],
+        _ if segments.len() % 2 == 1 => segments[segments.len() - 1],
+        _ => segments[segments.len() - 2],
+    }
+}
+
+/// The link of a path: the resource itself, or for a feed its owner.
+pub(crate) fn signed_link(segments: &[&str]) -> String {
+    signed_segments(segments).join("/")
+}
+
+fn signed_segments<'s, 'a>(segments: &'s [&'a str]) -> &'s [&'a str] {
+    match segments {
+        _ if is_partition_key_delete(segments) => &segments[..4],
+        [owner @ .., _] if segments.len() % 2 == 1 => owner,
+        _ => segments,
+    }
+}
+
+/// The one path with a verb in it; it is signed as the container it works on.
+fn is_partition_key_delete(segments: &[&str]) -> bool {
+    matches!(segments, ["dbs", _, "colls", _, "operations", "partitionkeydelete"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check_signed(path: &str, resource_type: &str, links: &[&str]) {
+        let candidates = Path::parse(path).unwrap().signing_candidates();
+        let expected: Vec<_> = links.iter().map(|link| (resource_type.into(), (*link).into())).collect();
+        assert_eq!(candidates, expected, "{path}");
+    }
+
+    #[test]
+    fn slashes_mean_nothing_and_escapes_are_decoded_once() {
+        for (path, segments) in [
+            ("/", vec![]),
+            ("", vec![]),
+            ("//dbs", vec!["dbs"]),
+            ("/dbs/x/", vec!["dbs", "x"]),
+            ("/dbs/a%20b/colls/%C3%B4", vec!["dbs", "a b", "colls", "ô"]),
+            ("/dbs/a%252Fb", vec!["dbs", "a%2Fb"]),
+            ("/dbs/a%2Fb", vec!["dbs", "a/b"]),
+            ("/dbs/100%", vec!["dbs", "100%"]),
+            ("/dbs?x=/y", vec!["dbs"]),
+        ] {
+            assert_eq!(Path::parse(path).unwrap().segments(), segments, "{path}");
+        }
+        assert_eq!(Path::parse("/dbs/%ff"), Err(NotUtf8));
+    }
+
+    #[test]
+    fn feeds_sign_their_owner_and_resources_themselves() {
+        check_signed("/", "", &[""]);
+        check_signed("/dbs", "dbs", &[""]);
+        check_signed("/dbs/ToDoList", "dbs", &["dbs/ToDoList"]);
+        check_signed("/dbs/d/colls/c/docs/", "docs", &["dbs/d/colls/c"]);
+        check_signed("/dbs/d/colls/c/docs/I", "docs", &["dbs/d/colls/c/docs/I"]);
+        check_signed("/dbs/colls/colls/dbs", "colls", &["dbs/colls/colls/dbs"]);
+        check_signed("/dbs/d/colls/c/operations/partitionkeydelete", "colls", &["dbs/d/colls/c"]);
+    }
+
+    #[test]
+    fn rids_and_encoded_names_have_further_forms() {
+        check_signed("/dbs/a%20b", "dbs", &["dbs/a b", "dbs/a%20b"]);
+        check_signed("/offers", "offers", &[""]);
+        check_signed("/offers/RoD1/", "offers", &["rod1", "offers/RoD1"]);
+        check_signed(
+            "/dbs/AAASAA==/colls/AAASAIAAACM=/pkranges",
+            "pkranges",
+            &["aaasaiaaacm=", "dbs/AAASAA==/colls/AAASAIAAACM="],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_panics(path in "(/|%|[ -~]|\\PC)*") {
+            if let Ok(path) = Path::parse(&path) {
+                prop_assert!(!path.signing_candidates().is_empty());
+            }
+        }
+    }
+}
