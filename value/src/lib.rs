@@ -1,1 +1,34 @@
-//! The `value` crate of Mayfly.
+//! Values: documents as bytes, and everything that can be said about them without a database.
+//!
+//! ```text
+//!   JSON text ──json──▶ BSON bytes ──walk──▶ (path, value) leaves ──keycode──▶ index keys
+//!                           │        path rules decide which            order defines their order
+//!                           └──partition──▶ partition key ──▶ effective key ──▶ slot
+//! ```
+//!
+//! - [`json`]: JSON text to BSON bytes and back, streamed.
+//! - [`path`]: property paths, and the patterns of indexing policies.
+//! - [`walk`]: the leaves of a document that an index holds.
+//! - [`order`]: what sorts before what, for Cosmos and for MongoDB; [`number`] compares numbers.
+//! - [`keycode`]: the same order as bytes of a key.
+//! - [`partition`]: partition keys, the hashes the SDKs also compute, and slots.
+//! - [`foreign`]: what can be wrong with BSON bytes.
+//!
+//! Holds: everything here is synchronous, does no I/O, reads no clock, and never panics, whatever bytes it
+//! is given.
+
+#![warn(missing_docs)]
+
+pub use bson;
+
+pub mod foreign;
+pub mod json;
+pub mod keycode;
+pub mod number;
+pub mod order;
+pub mod partition;
+pub mod path;
+pub mod walk;
+
+pub use foreign::BsonError;
+pub use order::Order;
