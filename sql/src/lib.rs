@@ -1,0 +1,1 @@
+//! Cosmos SQL as a pure function of query, parameters, time and documents.
