@@ -348,6 +348,12 @@ impl ApiError {
         ApiError::new(501, 0, format!("{feature} is not implemented in this version of Mayfly."))
     }
 
+    /// 449: too many others change the same item. Clients retry.
+    pub fn retry_with() -> ApiError {
+        ApiError::new(449, 0, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
+            .retry_after(Duration::from_millis(10))
+    }
+
     /// 503: starting, stopping or without its store. Clients retry.
     pub fn unavailable(message: impl Into<String>) -> ApiError {
         ApiError::new(503, 0, message).retry_after(Duration::from_secs(1))
@@ -359,6 +365,36 @@ fn ttl_text(property: &str, value: &str) -> String {
         "The input {property} '{value}' is invalid. Ensure to provide a nonzero positive integer less than or \
          equal to '2147483647', or '-1' which means never expire."
     )
+}
+
+/// The only place where the engine's kinds become statuses.
+impl From<mayfly_engine::Error> for ApiError {
+    fn from(error: mayfly_engine::Error) -> ApiError {
+        use mayfly_engine::{Error, Resource};
+        match error {
+            Error::NotFound(Resource::Document) => ApiError::item_not_found(),
+            Error::NotFound(Resource::Database | Resource::Container) => ApiError::resource_not_found(),
+            Error::Exists(Resource::Document) => ApiError::item_exists(),
+            Error::Exists(Resource::Database | Resource::Container) => ApiError::resource_exists(),
+            Error::UniqueViolation => ApiError::unique_violation(),
+            Error::PreconditionFailed => ApiError::precondition_failed(),
+            Error::PartitionKeyMismatch => ApiError::partition_key_mismatch(),
+            Error::BadRequest { message } => ApiError::bad_request(message),
+            Error::InvalidTtl { value } => ApiError::invalid_ttl(&value),
+            Error::TooLarge { .. } => ApiError::too_large(),
+            Error::BadContinuation => ApiError::invalid_continuation(),
+            Error::Contention => ApiError::retry_with(),
+            Error::ReadOnly => ApiError::unavailable("The server takes no writes at the moment: its disk is nearly full."),
+            // What broke is for the log, not for the client.
+            error @ (Error::Unavailable(_) | Error::Corrupt(_) | Error::Internal { .. }) => {
+                tracing::error!("{error}");
+                match error {
+                    Error::Unavailable(_) => ApiError::unavailable("The store is not available."),
+                    _ => ApiError::internal(),
+                }
+            }
+        }
+    }
 }
 
 impl From<UnknownRoute> for ApiError {

@@ -1,20 +1,29 @@
-//! The Cosmos DB for NoSQL REST protocol: what the bytes mean, nothing about how documents are kept.
+//! The Cosmos DB for NoSQL REST front-end: it translates, nothing else.
 //!
-//! A request passes through these modules in this order: `path` splits the URL, `auth` checks the signature
-//! over it, `address` says which resource is meant, `headers` reads the options. Whatever goes wrong becomes
-//! an `error::ApiError`, the only type that knows status codes and body shapes.
+//! A request passes through these modules in this order: `path` splits the URL and `address` says which resource is
+//! meant; `routes` finds the row that answers it; `auth` checks the signature; a file of `handlers` parses the request
+//! into the engine's terms and shapes the answer with `resource` and `policy`. Whatever goes wrong becomes an
+//! `error::ApiError`, the only type that knows status codes and body shapes.
 //!
-//! Holds: everything here is a function of its arguments (the time is passed in), and no input from a client
-//! can make it panic.
+//! Holds: the time is passed in, keys and deadlines stay in the engine, and no input from a client can make it panic.
 
 pub mod address;
 pub mod auth;
+mod call;
 pub mod error;
+mod handlers;
 pub mod headers;
 pub mod http_date;
 pub mod path;
+mod policy;
+mod reply;
+mod resource;
 pub mod rid;
+pub mod routes;
+mod service;
 
 pub use address::{Address, ContainerRef, Ref};
 pub use error::ApiError;
+pub use reply::Body;
 pub use rid::Rid;
+pub use service::{Cosmos, Served};

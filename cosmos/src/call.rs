@@ -1,0 +1,152 @@
+//! A request that was let in: what handlers read from it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::{
+    HeaderMap,
+    header::{HeaderName, IF_MATCH, IF_NONE_MATCH},
+};
+use mayfly_engine::{Container, Database, DocumentId, Engine, IfMatch, Timestamp};
+use mayfly_value::partition::PartitionKey;
+
+use crate::{
+    address::{Address, ContainerRef, Ref},
+    error::ApiError,
+    headers,
+    rid::Rid,
+};
+
+/// A request, checked and addressed.
+pub struct Call<'a> {
+    /// Where documents are.
+    pub engine: &'a Engine,
+    /// What it is about.
+    pub address: &'a Address,
+    /// How it is to be done.
+    pub headers: &'a HeaderMap,
+    /// What it brings.
+    pub body: &'a Bytes,
+    /// The time it is answered at.
+    pub now: Timestamp,
+    /// `http://host:port/` as the client reached us.
+    pub base_url: &'a str,
+    /// The id of the request, for logs on both sides.
+    pub activity_id: &'a str,
+}
+
+/// The longest id of an item, in bytes.
+const ITEM_ID_BYTES_MAX: usize = 1023;
+
+impl Call<'_> {
+    /// A header's text.
+    pub fn text(&self, name: &HeaderName) -> Result<Option<&str>, ApiError> {
+        headers::text(self.headers, name)
+    }
+
+    /// A boolean header.
+    pub fn flag(&self, name: &HeaderName) -> Result<bool, ApiError> {
+        headers::flag(self.headers, name)
+    }
+
+    /// The database an address names.
+    pub fn database(&self, name: &Ref) -> Result<Arc<Database>, ApiError> {
+        let by_name = self.engine.database(name.name());
+        let found = match (by_name, name.rid()) {
+            (Err(_), Some(Rid::Database { db })) => self.engine.database_by_id(db),
+            (by_name, _) => by_name,
+        };
+        found.map_err(ApiError::from)
+    }
+
+    /// The container an address names, with its database. Checks the RID the client has cached, if it sent one.
+    pub fn container(&self, name: &ContainerRef) -> Result<(Arc<Database>, Arc<Container>), ApiError> {
+        let database = self.database(&name.db)?;
+        let by_name = self.engine.container(&database, name.coll.name());
+        let found = match (by_name, name.coll.rid()) {
+            (Err(_), Some(Rid::Container { coll, .. })) => self.engine.container_by_id(coll),
+            (by_name, _) => by_name,
+        };
+        let container = found?;
+        if container.database != database.id {
+            return Err(ApiError::resource_not_found());
+        }
+        if let Some(intended) = self.text(&headers::INTENDED_COLLECTION_RID)? {
+            let rid = Rid::Container { db: database.id, coll: container.id };
+            if intended != rid.encode() {
+                return Err(ApiError::incorrect_container_rid());
+            }
+        }
+        Ok((database, container))
+    }
+
+    /// The container of an address below it: a missing one is a missing owner.
+    pub fn owner(&self, name: &ContainerRef) -> Result<(Arc<Database>, Arc<Container>), ApiError> {
+        self.container(name).map_err(|error| match error.status {
+            404 => ApiError::owner_not_found(),
+            _ => error,
+        })
+    }
+
+    /// The partition key of a point operation.
+    pub fn partition_key(&self) -> Result<PartitionKey, ApiError> {
+        self.partition_key_if_any()?.ok_or_else(ApiError::partition_key_required)
+    }
+
+    /// The partition key, if the request names one.
+    pub fn partition_key_if_any(&self) -> Result<Option<PartitionKey>, ApiError> {
+        let Some(text) = self.text(&headers::PARTITION_KEY)? else { return Ok(None) };
+        PartitionKey::parse_header(text).map(Some).map_err(|_| ApiError::partition_key_shape())
+    }
+
+    /// The condition on the version that is there.
+    pub fn if_match(&self) -> Result<Option<IfMatch>, ApiError> {
+        Ok(self.text(&IF_MATCH)?.map(IfMatch::parse))
+    }
+
+    /// The version the client has already.
+    pub fn if_none_match(&self) -> Result<Option<IfMatch>, ApiError> {
+        Ok(self.text(&IF_NONE_MATCH)?.map(IfMatch::parse))
+    }
+
+    /// Whether the client wants no body back from a write.
+    pub fn wants_minimal(&self) -> bool {
+        let prefer = self.headers.get(hyper::header::HeaderName::from_static("prefer"));
+        prefer.and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("return=minimal"))
+    }
+
+    /// The body as a JSON object.
+    pub fn json(&self) -> Result<serde_json::Map<String, serde_json::Value>, ApiError> {
+        match serde_json::from_slice(self.body) {
+            Ok(serde_json::Value::Object(object)) => Ok(object),
+            Ok(_) => Err(ApiError::invalid_input()),
+            Err(error) => Err(ApiError::bad_request(format!(
+                "The input content is invalid: it is not valid JSON ({error})."
+            ))),
+        }
+    }
+
+    /// The most items a page may have.
+    pub fn page_items(&self) -> Result<usize, ApiError> {
+        match headers::integer(self.headers, &headers::MAX_ITEM_COUNT)? {
+            None | Some(-1) => Ok(PAGE_ITEMS),
+            Some(n) if n > 0 => Ok(n.min(PAGE_ITEMS_MAX) as usize),
+            Some(n) => Err(ApiError::bad_request(format!("The page size {n} is invalid."))),
+        }
+    }
+}
+
+/// The page size when the client leaves it to us.
+const PAGE_ITEMS: usize = 100;
+const PAGE_ITEMS_MAX: i64 = 10_000;
+
+/// Checks the id of an item.
+pub fn item_id(id: &str) -> Result<DocumentId, ApiError> {
+    if id.is_empty() || id.len() > ITEM_ID_BYTES_MAX {
+        return Err(ApiError::id_length(ITEM_ID_BYTES_MAX + 1));
+    }
+    if id.contains(['/', '\\', '\0']) {
+        return Err(ApiError::invalid_input());
+    }
+    Ok(DocumentId::text(id))
+}

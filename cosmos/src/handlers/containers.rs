@@ -1,0 +1,98 @@
+//! Containers: their definitions, time to live among them.
+
+use hyper::StatusCode;
+use mayfly_engine::{Container, IndexingMode};
+
+use super::{Answer, list, resource as answer};
+use crate::{
+    address::{Address, ContainerRef, Ref},
+    call::Call,
+    error::ApiError,
+    headers, policy,
+    reply::Reply,
+    resource,
+};
+
+/// `GET /dbs/{db}/colls`
+pub async fn list_all(call: &Call<'_>) -> Answer {
+    let database = call.database(database_name(call)?)?;
+    let containers = call.engine.containers(&database);
+    let rid = resource::database_rid(&database);
+    list(call, &rid, "DocumentCollections", &containers, |container| resource::container(container))
+}
+
+/// `POST /dbs/{db}/colls`
+pub async fn create(call: &Call<'_>) -> Answer {
+    let database = call.database(database_name(call)?).map_err(|error| match error.status {
+        404 => ApiError::owner_not_found(),
+        _ => error,
+    })?;
+    let definition = policy::from_json(&call.json()?)?;
+    let container = call.engine.create_container(&database, definition, 1, call.now).await?;
+    shaped(call, StatusCode::CREATED, &container).await
+}
+
+/// `GET /dbs/{db}/colls/{coll}`
+pub async fn read(call: &Call<'_>) -> Answer {
+    let (_, container) = call.container(name(call)?)?;
+    let etag = container.etag();
+    if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
+    }
+    let mut reply = shaped(call, StatusCode::OK, &container).await?;
+    if call.flag(&headers::POPULATE_QUOTA_INFO)? {
+        let live = call.engine.usage(&container, call.now).await?.live;
+        let kilobytes = live.bytes.div_ceil(1024);
+        reply.set(
+            &headers::RESOURCE_QUOTA,
+            "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;",
+        );
+        reply.set(
+            &headers::RESOURCE_USAGE,
+            format!(
+                "documentSize=0;documentsSize={kilobytes};documentsCount={};collectionSize={kilobytes};",
+                live.documents
+            ),
+        );
+    }
+    Ok(reply)
+}
+
+/// `PUT /dbs/{db}/colls/{coll}`
+pub async fn replace(call: &Call<'_>) -> Answer {
+    let (_, container) = call.container(name(call)?)?;
+    let definition = policy::from_json(&call.json()?)?;
+    let container =
+        call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
+    shaped(call, StatusCode::OK, &container).await
+}
+
+/// `DELETE /dbs/{db}/colls/{coll}`
+pub async fn delete(call: &Call<'_>) -> Answer {
+    let (_, container) = call.container(name(call)?)?;
+    call.engine.delete_container(&container, call.if_match()?).await?;
+    Ok(Reply::empty(StatusCode::NO_CONTENT))
+}
+
+async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> Answer {
+    let progress = i16::from(call.engine.index_progress(container).await?);
+    let lazy = container.definition().indexing.mode == IndexingMode::Lazy;
+    let (building, lazy) = if lazy { (100, progress) } else { (progress, -1) };
+    Ok(answer(status, &resource::container(container), &container.etag().to_string())
+        .with(&headers::INDEX_TRANSFORMATION_PROGRESS, building)
+        .with(&headers::LAZY_INDEXING_PROGRESS, lazy))
+}
+
+fn database_name<'a>(call: &'a Call<'_>) -> Result<&'a Ref, ApiError> {
+    match call.address {
+        Address::Containers { db } => Ok(db),
+        _ => Err(ApiError::internal()),
+    }
+}
+
+fn name<'a>(call: &'a Call<'_>) -> Result<&'a ContainerRef, ApiError> {
+    match call.address {
+        Address::Container(name) => Ok(name),
+        _ => Err(ApiError::internal()),
+    }
+}

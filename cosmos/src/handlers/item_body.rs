@@ -1,0 +1,45 @@
+//! The body of an item on its way in.
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use mayfly_engine::DocumentId;
+use mayfly_value::json::{self, JsonError, JsonLimits};
+
+use crate::{call::item_id, error::ApiError, resource::SYSTEM_PROPERTIES};
+
+/// An item as a client sends it: its id, and the document without what the server owns.
+pub fn parse(text: &[u8]) -> Result<(DocumentId, RawDocumentBuf), ApiError> {
+    let document = json::parse_document(text, JsonLimits::default()).map_err(refused)?;
+    let id = match document.get("id") {
+        Ok(Some(RawBsonRef::String(id))) => item_id(id)?,
+        Ok(Some(_)) => return Err(ApiError::invalid_input()),
+        _ => return Err(ApiError::missing_properties(&["id"])),
+    };
+    Ok((id, without_system_properties(document)?))
+}
+
+/// Clients send back what they read; what the server owns is dropped, never trusted.
+pub fn without_system_properties(document: RawDocumentBuf) -> Result<RawDocumentBuf, ApiError> {
+    if !has_system_properties(&document) {
+        return Ok(document);
+    }
+    let mut kept = RawDocumentBuf::new();
+    for element in document.iter() {
+        let (name, value) = element.map_err(|_| ApiError::invalid_input())?;
+        if !SYSTEM_PROPERTIES.contains(&name.as_str()) {
+            kept.append(name, value);
+        }
+    }
+    Ok(kept)
+}
+
+fn has_system_properties(document: &RawDocument) -> bool {
+    document.iter().any(|element| element.is_ok_and(|(name, _)| SYSTEM_PROPERTIES.contains(&name.as_str())))
+}
+
+/// A body that is not a document.
+pub fn refused(error: JsonError) -> ApiError {
+    match error {
+        JsonError::TooLarge { .. } => ApiError::too_large(),
+        error => ApiError::bad_request(format!("The input content is invalid: {error}.")),
+    }
+}

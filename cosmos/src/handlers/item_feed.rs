@@ -1,0 +1,53 @@
+//! All items of a container, or of one logical partition, page by page.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hyper::StatusCode;
+use mayfly_engine::{Access, Direction, HashRange, PageLimit, Position, charge};
+
+use super::{Answer, documents::with_session};
+use crate::{call::Call, error::ApiError, headers, reply::Reply, resource};
+
+/// The most a page of items weighs.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// `GET …/docs`
+pub async fn read(call: &Call<'_>) -> Answer {
+    let name = call.address.container().ok_or_else(ApiError::internal)?;
+    let (database, container) = call.owner(name)?;
+    let range = match call.partition_key_if_any()? {
+        Some(key) => {
+            let (start, end) = container.definition().partition_key.prefix_range(&key);
+            HashRange { start, end }
+        }
+        None => HashRange::all(),
+    };
+    let position = match call.text(&headers::CONTINUATION)? {
+        None | Some("") => None,
+        Some(token) => {
+            let bytes = STANDARD.decode(token).map_err(|_| ApiError::invalid_continuation())?;
+            Some(Position::from_bytes(&bytes)?)
+        }
+    };
+    let limit = PageLimit { rows: call.page_items()?, bytes: PAGE_BYTES_MAX };
+    let access = Access::Records(range);
+    let page = call.engine.scan(&container, &access, Direction::Forward, position, limit, call.now).await?;
+
+    let mut body = format!("{{\"_rid\":\"{}\",\"Documents\":[", resource::container_rid(&container)).into_bytes();
+    for (n, found) in page.found.iter().enumerate() {
+        if n > 0 {
+            body.push(b',');
+        }
+        resource::push_document(call.engine, &container, found.slot, &found.record, &mut body)?;
+    }
+    body.extend_from_slice(format!("],\"_count\":{}}}", page.found.len()).as_bytes());
+    let cost = charge::page(page.found.len(), body.len() as u64);
+    let mut reply = Reply::json(StatusCode::OK, body)
+        .with(&headers::ITEM_COUNT, page.found.len())
+        .with(&headers::REQUEST_CHARGE, cost);
+    if let Some(next) = page.next {
+        reply.set(&headers::CONTINUATION, STANDARD.encode(next.to_bytes()));
+    }
+    let slot = page.found.last().map_or(0, |found| found.slot);
+    let lsn = call.engine.lsn(&container, slot).await?;
+    Ok(with_session(reply, &database, &container, slot, lsn))
+}

@@ -1,0 +1,235 @@
+//! A container's definition between the protocol's JSON and the engine's form.
+//!
+//! What is left out is filled with the service's defaults; what the engine only keeps is echoed as it came. Whether a
+//! definition can be right is the engine's to say, except where the JSON itself is of the wrong form.
+
+use mayfly_engine::{
+    CompositePath, ContainerDefinition, DefaultTtl, IndexingMode, IndexingPolicy, ROOT_PATTERN,
+};
+use mayfly_value::partition::{KeyDefinition, KeyKind};
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+
+const ETAG_PATTERN: &str = "/\"_etag\"/?";
+
+/// Members that the engine keeps as data and the protocol echoes.
+const KEPT: [&str; 9] = [
+    "computedProperties",
+    "conflictResolutionPolicy",
+    "vectorEmbeddingPolicy",
+    "fullTextPolicy",
+    "geospatialConfig",
+    "clientEncryptionPolicy",
+    "analyticalStorageTtl",
+    "ttlPropertyPath",
+    "materializedViewDefinition",
+];
+
+/// Indexes of an indexing policy that are kept as data.
+const KEPT_INDEXES: [&str; 3] = ["spatialIndexes", "vectorIndexes", "fullTextIndexes"];
+
+type Object = Map<String, Value>;
+
+/// Reads the body of a create or replace.
+pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
+    let name = match body.get("id") {
+        Some(Value::String(name)) => name.clone(),
+        Some(_) => return Err(ApiError::invalid_input()),
+        None => return Err(ApiError::missing_properties(&["id"])),
+    };
+    let partition_key = match body.get("partitionKey") {
+        Some(Value::Object(definition)) => partition_key(definition)?,
+        None | Some(Value::Null) => {
+            return Err(ApiError::missing_properties(&["partitionKey"]));
+        }
+        Some(_) => return Err(ApiError::invalid_input()),
+    };
+    if body.contains_key("ttlPropertyPath") {
+        return Err(ApiError::not_implemented("The container property ttlPropertyPath"));
+    }
+    Ok(ContainerDefinition {
+        name,
+        partition_key,
+        indexing: match body.get("indexingPolicy") {
+            Some(Value::Object(policy)) => indexing(policy)?,
+            None | Some(Value::Null) => IndexingPolicy::default(),
+            Some(_) => return Err(ApiError::invalid_input()),
+        },
+        unique_keys: unique_keys(body.get("uniqueKeyPolicy"))?,
+        default_ttl: default_ttl(body.get("defaultTtl"))?,
+        log_minutes: log_minutes(body.get("changeFeedPolicy"))?,
+        others: kept(body, &KEPT),
+    })
+}
+
+/// Writes a definition with its defaults filled in.
+pub fn to_json(definition: &ContainerDefinition) -> Object {
+    let mut object = Object::new();
+    object.insert("id".into(), json!(definition.name));
+    object.insert("indexingPolicy".into(), indexing_json(&definition.indexing));
+    object.insert("partitionKey".into(), partition_key_json(&definition.partition_key));
+    if !definition.unique_keys.is_empty() {
+        let keys: Vec<_> = definition.unique_keys.iter().map(|paths| json!({ "paths": paths })).collect();
+        object.insert("uniqueKeyPolicy".into(), json!({ "uniqueKeys": keys }));
+    }
+    if let Some(ttl) = definition.default_ttl {
+        object.insert("defaultTtl".into(), json!(i64::from(ttl)));
+    }
+    if let Some(minutes) = definition.log_minutes {
+        object.insert("changeFeedPolicy".into(), json!({ "retentionDuration": minutes }));
+    }
+    object.insert(
+        "conflictResolutionPolicy".into(),
+        json!({ "mode": "LastWriterWins", "conflictResolutionPath": "/_ts", "conflictResolutionProcedure": "" }),
+    );
+    object.insert("geospatialConfig".into(), json!({ "type": "Geography" }));
+    object.extend(definition.others.clone());
+    object
+}
+
+fn partition_key(object: &Object) -> Result<KeyDefinition, ApiError> {
+    let mut object = object.clone();
+    let kind = if paths_len(&object) > 1 { "MultiHash" } else { "Hash" };
+    object.entry("kind").or_insert(json!(kind));
+    let multi = object.get("kind").and_then(Value::as_str) == Some("MultiHash");
+    // Clients hash by the version they read back, so it is always written down. One that was left out is the
+    // service's old default.
+    object.entry("version").or_insert(json!(if multi { 2 } else { 1 }));
+    object.retain(|name, _| ["paths", "kind", "version"].contains(&name.as_str()));
+    let definition: KeyDefinition = serde_json::from_value(Value::Object(object))
+        .map_err(|error| ApiError::bad_request(format!("The partition key definition is invalid: {error}")))?;
+    Ok(definition)
+}
+
+fn paths_len(object: &Object) -> usize {
+    object.get("paths").and_then(Value::as_array).map_or(0, Vec::len)
+}
+
+fn partition_key_json(definition: &KeyDefinition) -> Value {
+    let kind = match definition.kind {
+        KeyKind::Hash => "Hash",
+        KeyKind::MultiHash => "MultiHash",
+    };
+    let paths: Vec<_> = definition.paths.iter().map(ToString::to_string).collect();
+    json!({ "paths": paths, "kind": kind, "version": definition.version })
+}
+
+fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
+    let mode = match object.get("indexingMode") {
+        None | Some(Value::Null) => IndexingMode::Consistent,
+        Some(mode) => match mode.as_str().map(str::to_ascii_lowercase).as_deref() {
+            Some("consistent") => IndexingMode::Consistent,
+            Some("lazy") => IndexingMode::Lazy,
+            Some("none") => IndexingMode::None,
+            _ => return Err(ApiError::bad_request(format!("The indexing mode {mode} is invalid."))),
+        },
+    };
+    let automatic = match object.get("automatic") {
+        None | Some(Value::Null) => mode != IndexingMode::None,
+        Some(Value::Bool(automatic)) => *automatic,
+        Some(_) => return Err(ApiError::invalid_input()),
+    };
+    let (mut included, mut excluded) = (patterns(object, "includedPaths")?, patterns(object, "excludedPaths")?);
+    if mode == IndexingMode::None {
+        (included, excluded) = (Vec::new(), Vec::new());
+    } else {
+        if included.is_empty() && excluded.is_empty() {
+            included.push(ROOT_PATTERN.into());
+        }
+        if !included.iter().chain(&excluded).any(|pattern| pattern == ETAG_PATTERN) {
+            excluded.push(ETAG_PATTERN.into());
+        }
+    }
+    Ok(IndexingPolicy {
+        mode,
+        automatic,
+        included,
+        excluded,
+        composites: composites(object.get("compositeIndexes"))?,
+        others: kept(object, &KEPT_INDEXES),
+    })
+}
+
+fn patterns(object: &Object, name: &str) -> Result<Vec<String>, ApiError> {
+    let list = match object.get(name) {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(ApiError::invalid_input()),
+    };
+    let path = |item: &Value| item.get("path").and_then(Value::as_str).map(str::to_owned);
+    list.iter().map(|item| path(item).ok_or_else(ApiError::invalid_input)).collect()
+}
+
+fn composites(list: Option<&Value>) -> Result<Vec<Vec<CompositePath>>, ApiError> {
+    let Some(list) = list.filter(|list| !list.is_null()) else { return Ok(Vec::new()) };
+    let invalid = ApiError::invalid_input;
+    let part = |part: &Value| {
+        let path = part.get("path").and_then(Value::as_str).ok_or_else(invalid)?.to_owned();
+        let descending = match part.get("order").and_then(Value::as_str) {
+            None | Some("ascending") => false,
+            Some("descending") => true,
+            Some(_) => return Err(invalid()),
+        };
+        Ok(CompositePath { path, descending })
+    };
+    let index = |index: &Value| index.as_array().ok_or_else(invalid)?.iter().map(part).collect();
+    list.as_array().ok_or_else(invalid)?.iter().map(index).collect()
+}
+
+fn indexing_json(policy: &IndexingPolicy) -> Value {
+    let mode = match policy.mode {
+        IndexingMode::Consistent => "consistent",
+        IndexingMode::Lazy => "lazy",
+        IndexingMode::None => "none",
+    };
+    let paths = |patterns: &[String]| patterns.iter().map(|path| json!({ "path": path })).collect::<Vec<_>>();
+    let mut object = Object::new();
+    object.insert("indexingMode".into(), json!(mode));
+    object.insert("automatic".into(), json!(policy.automatic));
+    object.insert("includedPaths".into(), json!(paths(&policy.included)));
+    object.insert("excludedPaths".into(), json!(paths(&policy.excluded)));
+    if !policy.composites.is_empty() {
+        let order = |descending| if descending { "descending" } else { "ascending" };
+        let part = |part: &CompositePath| json!({ "path": part.path, "order": order(part.descending) });
+        let index = |parts: &Vec<CompositePath>| parts.iter().map(part).collect::<Vec<_>>();
+        let composites: Vec<_> = policy.composites.iter().map(index).collect();
+        object.insert("compositeIndexes".into(), json!(composites));
+    }
+    object.extend(policy.others.clone());
+    Value::Object(object)
+}
+
+fn unique_keys(policy: Option<&Value>) -> Result<Vec<Vec<String>>, ApiError> {
+    let Some(keys) = policy.and_then(|policy| policy.get("uniqueKeys")).filter(|keys| !keys.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let invalid = ApiError::invalid_input;
+    let text = |path: &Value| path.as_str().map(str::to_owned).ok_or_else(invalid);
+    let paths = |key: &Value| {
+        key.get("paths").and_then(Value::as_array).ok_or_else(invalid)?.iter().map(text).collect()
+    };
+    keys.as_array().ok_or_else(invalid)?.iter().map(paths).collect()
+}
+
+/// `null` means absent: off.
+fn default_ttl(value: Option<&Value>) -> Result<Option<DefaultTtl>, ApiError> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    let ttl = value.as_i64().and_then(|n| DefaultTtl::try_from(n).ok());
+    ttl.map(Some).ok_or_else(|| ApiError::invalid_default_ttl(&value.to_string()))
+}
+
+fn log_minutes(policy: Option<&Value>) -> Result<Option<u32>, ApiError> {
+    let duration = policy.and_then(|policy| policy.get("retentionDuration")).filter(|d| !d.is_null());
+    let Some(duration) = duration else { return Ok(None) };
+    match duration.as_u64().and_then(|minutes| u32::try_from(minutes).ok()) {
+        Some(0) => Ok(None),
+        Some(minutes) => Ok(Some(minutes)),
+        None => Err(ApiError::bad_request(format!("The change feed retention {duration} is invalid."))),
+    }
+}
+
+fn kept(object: &Object, names: &[&str]) -> Object {
+    let wanted = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
+    names.iter().filter(wanted).map(|name| ((*name).to_owned(), object[*name].clone())).collect()
+}

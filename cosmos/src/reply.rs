@@ -1,0 +1,87 @@
+//! An answer in the making: status, headers, body.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    HeaderMap, Response, StatusCode,
+    header::{CONTENT_TYPE, HeaderName, HeaderValue},
+};
+
+use crate::{error::ApiError, headers};
+
+/// The body of every answer.
+pub type Body = Full<Bytes>;
+
+/// What a handler answers.
+#[derive(Debug)]
+pub struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    /// An answer without a body.
+    pub fn empty(status: StatusCode) -> Self {
+        Self { status, headers: HeaderMap::new(), body: Vec::new() }
+    }
+
+    /// An answer with JSON text.
+    pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
+        Self { status, headers: HeaderMap::new(), body }
+    }
+
+    /// An answer with a JSON value.
+    pub fn value(status: StatusCode, value: &serde_json::Value) -> Self {
+        Self::json(status, value.to_string().into_bytes())
+    }
+
+    /// An error, in the protocol's shape.
+    pub fn error(error: &ApiError, activity_id: &str) -> Self {
+        let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut reply = Self::json(status, error.to_body(activity_id).into_bytes());
+        if error.substatus != 0 {
+            reply.set(&headers::SUBSTATUS, error.substatus);
+        }
+        if let Some(wait) = error.retry_after {
+            reply.set(&headers::RETRY_AFTER_MS, wait.as_millis());
+        }
+        reply
+    }
+
+    /// Sets a header. A value that cannot stand in a header is left out.
+    pub fn set(&mut self, name: &HeaderName, value: impl ToString) {
+        if let Ok(value) = HeaderValue::try_from(value.to_string()) {
+            self.headers.insert(name.clone(), value);
+        }
+    }
+
+    /// The same with one more header.
+    pub fn with(mut self, name: &HeaderName, value: impl ToString) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Sets a header unless the handler has.
+    pub fn set_default(&mut self, name: &HeaderName, value: impl ToString) {
+        if !self.headers.contains_key(name) {
+            self.set(name, value);
+        }
+    }
+
+    /// The status, for logs and metrics.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The HTTP response.
+    pub fn into_response(mut self) -> Response<Body> {
+        if !self.body.is_empty() {
+            self.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        }
+        let mut response = Response::new(Full::new(Bytes::from(self.body)));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}

@@ -1,0 +1,178 @@
+//! How resources look as JSON: their system properties, and the envelope of a feed.
+
+use mayfly_engine::{Container, Database, Engine, Record};
+use mayfly_value::json::ObjectWriter;
+use serde_json::{Value, json};
+
+use crate::{
+    error::ApiError,
+    policy,
+    rid::{ChildKind, Rid},
+};
+
+/// The name of the account. Not `localhost`: the JavaScript SDK treats that one specially.
+pub const ACCOUNT: &str = "mayfly";
+
+/// Properties that the server owns. What a client sends under these names is dropped.
+pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
+
+/// Bits of a document's RID for its place in a commit and for its slot.
+const ORDINAL_BITS: u32 = 8;
+const SLOT_BITS: u32 = 12;
+
+/// The account, with its endpoints as the client reached us.
+pub fn account(base_url: &str) -> Value {
+    let region = json!([{ "name": "Mayfly", "databaseAccountEndpoint": base_url }]);
+    json!({
+        "_self": "",
+        "id": ACCOUNT,
+        "_rid": format!("{ACCOUNT}.sql.cosmos.azure.com"),
+        "media": "//media/",
+        "addresses": "//addresses/",
+        "_dbs": "//dbs/",
+        "writableLocations": region,
+        "readableLocations": region,
+        "enableMultipleWriteLocations": false,
+        "continuousBackupEnabled": false,
+        "enableNRegionSynchronousCommit": false,
+        "enablePerPartitionFailoverBehavior": false,
+        "userReplicationPolicy": { "asyncReplication": false, "minReplicaSetSize": 1, "maxReplicasetSize": 4 },
+        "userConsistencyPolicy": { "defaultConsistencyLevel": "Session" },
+        "systemReplicationPolicy": { "minReplicaSetSize": 1, "maxReplicasetSize": 4, "asyncReplication": false },
+        "readPolicy": { "primaryReadCoefficient": 1, "secondaryReadCoefficient": 1 },
+        "queryEngineConfiguration": query_engine_configuration().to_string(),
+    })
+}
+
+/// Limits that client-side planners ask for.
+fn query_engine_configuration() -> Value {
+    json!({
+        "maxSqlQueryInputLength": 262_144,
+        "maxJoinsPerSqlQuery": 5,
+        "maxLogicalAndPerSqlQuery": 500,
+        "maxLogicalOrPerSqlQuery": 500,
+        "maxUdfRefPerSqlQuery": 10,
+        "maxInExpressionItemsCount": 16_000,
+        "queryMaxInMemorySortDocumentCount": 500,
+        "maxQueryRequestTimeoutFraction": 0.9,
+        "sqlAllowNonFiniteNumbers": false,
+        "sqlAllowAggregateFunctions": true,
+        "sqlAllowSubQuery": true,
+        "sqlAllowScalarSubQuery": true,
+        "allowNewKeywords": true,
+        "sqlAllowLike": true,
+        "sqlAllowGroupByClause": true,
+        "maxSpatialQueryCells": 12,
+        "spatialMaxGeometryPointCount": 256,
+        "sqlDisableQueryILOptimization": false,
+        "sqlDisableOptimizationFlags": 0,
+        "sqlAllowTop": true,
+        "enableSpatialIndexing": true,
+    })
+}
+
+/// A database's RID.
+pub fn database_rid(database: &Database) -> String {
+    Rid::Database { db: database.id }.encode()
+}
+
+/// A container's RID.
+pub fn container_rid(container: &Container) -> String {
+    Rid::Container { db: container.database, coll: container.id }.encode()
+}
+
+/// A database.
+pub fn database(database: &Database) -> Value {
+    let rid = database_rid(database);
+    json!({
+        "id": database.name,
+        "_rid": rid,
+        "_self": format!("dbs/{rid}/"),
+        "_etag": database.etag().to_string(),
+        "_colls": "colls/",
+        "_users": "users/",
+        "_ts": database.modified,
+    })
+}
+
+/// A container.
+pub fn container(container: &Container) -> Value {
+    let (db, rid) = (Rid::Database { db: container.database }.encode(), container_rid(container));
+    let mut object = policy::to_json(container.definition());
+    let system = json!({
+        "_rid": rid,
+        "_self": format!("dbs/{db}/colls/{rid}/"),
+        "_etag": container.etag().to_string(),
+        "_ts": container.modified(),
+        "_docs": "docs/",
+        "_sprocs": "sprocs/",
+        "_triggers": "triggers/",
+        "_udfs": "udfs/",
+        "_conflicts": "conflicts/",
+    });
+    if let Value::Object(system) = system {
+        object.extend(system);
+    }
+    Value::Object(object)
+}
+
+/// Appends a document: its properties in their order, then the system's.
+pub fn push_document(
+    engine: &Engine,
+    container: &Container,
+    slot: u16,
+    record: &Record,
+    out: &mut Vec<u8>,
+) -> Result<(), ApiError> {
+    let birth = record.birth;
+    let number = birth.lsn << (SLOT_BITS + ORDINAL_BITS) | u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
+    let db = Rid::Database { db: container.database }.encode();
+    let coll = container_rid(container);
+    let rid = Rid::document(container.database, container.id, number).encode();
+    let mut object = ObjectWriter::begin(out);
+    object.fields_of(record.body()).map_err(|_| ApiError::internal())?;
+    object.field_str("_rid", &rid);
+    object.field_str("_self", &format!("dbs/{db}/colls/{coll}/docs/{rid}/"));
+    object.field_str("_etag", &engine.etag(container, slot, record).to_string());
+    object.field_str("_attachments", "attachments/");
+    object.field_int("_ts", record.ts() as i64);
+    object.end();
+    Ok(())
+}
+
+/// A feed of resources.
+pub fn feed(owner_rid: &str, key: &str, items: Vec<Value>) -> Value {
+    let count = items.len();
+    json!({ "_rid": owner_rid, key: items, "_count": count })
+}
+
+/// The ranges of a container: its slots.
+pub fn partition_key_ranges(container: &Container) -> Value {
+    let definition = &container.definition().partition_key;
+    let bounds = definition.slot_bounds(container.slots());
+    let (db, coll) = (Rid::Database { db: container.database }.encode(), container_rid(container));
+    let ranges = bounds.iter().enumerate().map(|(slot, bound)| {
+        let rid = Rid::Child {
+            db: container.database,
+            coll: container.id,
+            kind: ChildKind::PartitionKeyRange,
+            number: slot as u64 + 1,
+        };
+        let rid = rid.encode();
+        json!({
+            "_rid": rid,
+            "id": slot.to_string(),
+            "_etag": format!("\"{}\"", container.id),
+            "minInclusive": bound.to_hex(),
+            "maxExclusive": bounds.get(slot + 1).map_or("FF".to_owned(), |next| next.to_hex()),
+            "ridPrefix": slot,
+            "_self": format!("dbs/{db}/colls/{coll}/pkranges/{rid}/"),
+            "throughputFraction": 1.0 / bounds.len() as f64,
+            "status": "online",
+            "parents": [],
+            "ownedArchivalPKRangeIds": [],
+            "_ts": container.modified(),
+        })
+    });
+    feed(&coll, "PartitionKeyRanges", ranges.collect())
+}

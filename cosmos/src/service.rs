@@ -1,0 +1,158 @@
+//! From an HTTP request to an HTTP response: the path every request takes.
+//!
+//! 1. `Address::parse`: which resource. 2. `routes::find`: which row of the table. 3. `auth::verify`: who signed it.
+//! 4. The body is read, up to its limit. 5. `Engine::now`: the time it is answered at, once. 6. The row's handler.
+//! 7. Headers that every answer has. An error at any step becomes a body in the protocol's shape, and is logged here
+//! if it is ours.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::{
+    HeaderMap, Request, Response, StatusCode,
+    body::Body as HttpBody,
+    header::{AUTHORIZATION, DATE, HOST},
+    http::request::Parts,
+};
+use mayfly_engine::{Clock as _, Engine, SystemClock, clock::Stopwatch, ids};
+use tracing::error;
+
+use crate::{
+    address::Address,
+    auth::{self, Keys, SignedRequest},
+    call::Call,
+    error::ApiError,
+    headers, http_date,
+    reply::{Body, Reply},
+    routes::{self, Route},
+};
+
+/// The most a request may weigh. A document of 2 MB and its envelope fit.
+const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 64 * 1024;
+
+const GATEWAY_VERSION: &str = "version=2.14.0";
+
+/// The REST front-end.
+#[derive(Clone)]
+pub struct Cosmos {
+    engine: Engine,
+    keys: Keys,
+}
+
+/// What was done, for logs and metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// The route's name; `Unknown` when there was none.
+    pub operation: &'static str,
+}
+
+impl Cosmos {
+    /// A front-end over `engine` that lets in whoever has one of `keys`.
+    pub fn new(engine: Engine, keys: Keys) -> Self {
+        Self { engine, keys }
+    }
+
+    /// Answers a request. `scheme` is how the client reached us: `http` or `https`.
+    pub async fn serve<B>(&self, request: Request<B>, scheme: &str) -> (Response<Body>, Served)
+    where
+        B: HttpBody<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let watch = Stopwatch::start();
+        let (parts, body) = request.into_parts();
+        let activity_id = self.activity_id(&parts.headers);
+        let mut served = Served { operation: "Unknown" };
+        let answer = self.answer(&parts, body, scheme, &activity_id, &mut served).await;
+        let mut reply = answer.unwrap_or_else(|error| {
+            if error.status >= 500 && error.status != 501 {
+                error!(activity_id, operation = served.operation, status = error.status, "{}", error.message);
+            }
+            Reply::error(&error, &activity_id)
+        });
+        reply.set(&headers::ACTIVITY_ID, &activity_id);
+        reply.set_default(&headers::REQUEST_CHARGE, 1);
+        reply.set(&headers::GATEWAY_VERSION, GATEWAY_VERSION);
+        reply.set(&headers::SERVICE_VERSION, GATEWAY_VERSION);
+        reply.set(&headers::SCHEMA_VERSION, "1.19");
+        reply.set(&headers::NUMBER_OF_READ_REGIONS, 0);
+        reply.set(&headers::REQUEST_DURATION_MS, format!("{:.3}", watch.elapsed().as_secs_f64() * 1000.0));
+        (reply.into_response(), served)
+    }
+
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        scheme: &str,
+        activity_id: &str,
+        served: &mut Served,
+    ) -> Result<Reply, ApiError>
+    where
+        B: HttpBody<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let address = Address::parse(parts.uri.path())?;
+        let route = routes::find(&parts.method, &address, &parts.headers)?;
+        served.operation = route.name;
+        // The client signs with its own clock, so the machine's is the one to compare with, even where the engine's
+        // can be set.
+        self.check_signature(parts, route, SystemClock.now().seconds())?;
+        let body = read_body(body).await?;
+        let now = self.engine.now().await?;
+        let base_url = format!("{scheme}://{}/", host(parts));
+        let call = Call {
+            engine: &self.engine,
+            address: &address,
+            headers: &parts.headers,
+            body: &body,
+            now,
+            base_url: &base_url,
+            activity_id,
+        };
+        let handler = route.handler.ok_or_else(|| ApiError::not_implemented(route.name))?;
+        let mut reply = handler(&call).await?;
+        if reply.status() != StatusCode::NOT_MODIFIED {
+            reply.set_default(&DATE, http_date::format(now.seconds()));
+        }
+        Ok(reply)
+    }
+
+    fn check_signature(&self, parts: &Parts, route: &Route, clock_seconds: u64) -> Result<(), ApiError> {
+        let text = |name| headers::text(&parts.headers, name);
+        let request = SignedRequest {
+            verb: parts.method.as_str(),
+            path: parts.uri.path(),
+            authorization: text(&AUTHORIZATION)?,
+            x_ms_date: text(&headers::DATE)?,
+            date: text(&DATE)?,
+            intent: route.intent,
+        };
+        auth::verify(&self.keys, &request, clock_seconds)?;
+        Ok(())
+    }
+
+    /// The client's id of the request if it is one, else one of ours.
+    fn activity_id(&self, headers: &HeaderMap) -> String {
+        let given = headers.get(&headers::ACTIVITY_ID).and_then(|value| value.to_str().ok());
+        let plain = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        given.filter(plain).map_or_else(|| ids::to_uuid(self.engine.ids().unique()), str::to_owned)
+    }
+}
+
+/// The authority the client used, so that the endpoints we advertise are ones it can reach.
+fn host(parts: &Parts) -> String {
+    let by_header = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
+    let by_uri = parts.uri.authority().map(|authority| authority.as_str());
+    by_header.or(by_uri).unwrap_or("localhost:8081").to_owned()
+}
+
+async fn read_body<B>(body: B) -> Result<Bytes, ApiError>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, REQUEST_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large()),
+        Err(_) => Err(ApiError::bad_request("The request body could not be read.")),
+    }
+}
