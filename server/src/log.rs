@@ -8,12 +8,16 @@
 use crate::config::{Config, ConfigError};
 use crate::settings::LogFormat;
 use std::any::Any;
+use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging; once per process.
 pub fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(&config.log_level).map_err(|error| ConfigError(error.to_string()))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for eyes; in a file or a collector they are noise.
+    let ansi = std::io::stderr().is_terminal();
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr);
     let started = match config.log_format {
         LogFormat::Text => builder.with_target(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
