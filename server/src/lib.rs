@@ -1,1 +1,29 @@
+//! The server around the protocols: settings, certificates, one port for everything, health, metrics, and an
+//! orderly start and stop. The binary `mayfly` only parses arguments and calls `run`.
+//!
+//! A request's way in: `listen` accepts, `connection` finds out whether it speaks TLS and serves HTTP on it,
+//! `routes` answers the server's own paths and hands the rest to a `Backend` (the protocol front-end with the
+//! engine behind it).
+//!
+//! Holds: nothing here knows a document; settings are plain data, and every running task belongs to a
+//! `TaskSet` that shutdown waits for.
 
+pub mod backend;
+pub mod banner;
+pub mod certificate;
+pub mod check;
+pub mod clock;
+pub mod config;
+pub mod connection;
+pub mod emulator_env;
+pub mod health;
+pub mod listen;
+pub mod log;
+pub mod metrics;
+pub mod respond;
+pub mod routes;
+pub mod run;
+pub mod settings;
+pub mod signals;
+pub mod tasks;
+pub mod tls;

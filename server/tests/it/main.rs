@@ -1,1 +1,10 @@
-fn main() {}
+//! The real server, in this process and as a program, spoken to from outside.
+//!
+//! `harness` starts servers and speaks to them; each other file shows one side of them.
+#![expect(clippy::unwrap_used, reason = "a helper that cannot go on has failed its test")]
+
+mod cli;
+mod harness;
+mod life;
+mod limits;
+mod protocols;

@@ -1,0 +1,72 @@
+//! The seam: what the server needs from the protocol front-end and the engine behind it.
+//!
+//! The server opens it after the port is open (so that `/alive` answers while a large store is recovered),
+//! hands it every request that is not its own, gives it a place for background work, and closes it last.
+//!
+//! Holds: `serve` is called only between `open` and `close`.
+
+use crate::config::Config;
+use crate::connection::ConnectionInfo;
+use crate::metrics::MetricsSource;
+use crate::respond::{self, Body};
+use crate::tasks::{Stopping, TaskSet};
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use mayfly_cosmos::ApiError;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A response, and the word under which metrics count it.
+#[derive(Debug)]
+pub struct Answer {
+    /// Like `read_item`; a word of the program, not of the request.
+    pub operation: &'static str,
+    /// What the client gets.
+    pub response: Response<Body>,
+}
+
+/// Why the engine does not open or close. Shown to the person who runs the server.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BackendError(pub String);
+
+/// A protocol front-end with its engine.
+pub trait Backend: MetricsSource + Sized + Send + Sync + 'static {
+    /// Opens the store.
+    fn open(config: &Config) -> impl Future<Output = Result<Self, BackendError>> + Send;
+
+    /// Answers a request; errors are responses too.
+    fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> impl Future<Output = Answer> + Send;
+
+    /// Starts background work (purge, index builds) as tasks that end when `stopping` says so.
+    fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping);
+
+    /// Makes everything durable and lets go of the store; no request or task is running any more.
+    fn close(&self) -> impl Future<Output = Result<(), BackendError>> + Send;
+}
+
+/// Stands where the engine will be: opens nothing and answers 503.
+#[derive(Debug)]
+pub struct NoEngine;
+
+impl MetricsSource for NoEngine {
+    fn render(&self, _out: &mut String) {}
+}
+
+impl Backend for NoEngine {
+    async fn open(_config: &Config) -> Result<NoEngine, BackendError> {
+        Ok(NoEngine)
+    }
+
+    async fn serve(&self, request: Request<Incoming>, _from: ConnectionInfo) -> Answer {
+        let error = ApiError::unavailable("This build of Mayfly has no engine yet.");
+        let response = respond::error(&error, &respond::activity_id(request.headers()));
+        Answer { operation: "none", response }
+    }
+
+    fn start_background(self: &Arc<Self>, _tasks: &TaskSet, _stopping: &Stopping) {}
+
+    async fn close(&self) -> Result<(), BackendError> {
+        Ok(())
+    }
+}

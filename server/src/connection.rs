@@ -1,0 +1,209 @@
+//! One connection: find out what it speaks, serve HTTP on it, end it in good order.
+//!
+//! The first byte tells TLS from plain text (a TLS record starts with 0x16, no HTTP method does), so both live
+//! on one port. Then HTTP/1.1 or HTTP/2, by ALPN inside TLS and by the HTTP/2 preface in either case.
+//!
+//!   accept ─▶ first byte ─▶ [handshake] ─▶ requests … ─▶ drain
+//!             header_timeout  handshake_timeout
+//!
+//! Holds: a client that sends nothing, or a header forever, is cut off; a handler that panics answers 500, and
+//! the connection lives on.
+
+use crate::listen::Limits;
+use crate::log::panic_text;
+use crate::metrics::Metrics;
+use crate::respond::{self, Body};
+use crate::tasks::{Stopping, TaskSet};
+use clap::ValueEnum;
+use futures_util::FutureExt as _;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use mayfly_cosmos::ApiError;
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+/// The content type byte of a TLS handshake record.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// What a connection speaks below HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// Plain text.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Scheme {
+    /// As in a URL.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
+
+/// Where a request came from. Advertised URLs repeat the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ConnectionInfo {
+    pub scheme: Scheme,
+    pub peer: SocketAddr,
+}
+
+/// What all connections of a listener share.
+pub(crate) struct Shared<S> {
+    pub(crate) service: S,
+    pub(crate) tls: TlsAcceptor,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Runs the connections, and the requests of HTTP/2 connections.
+    pub(crate) tasks: TaskSet,
+}
+
+impl<S, F> Shared<S>
+where
+    S: Fn(Request<Incoming>, ConnectionInfo) -> F + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    /// Serves a connection until its end, or until stopping is asked for.
+    pub(crate) async fn run(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, mut stopping: Stopping) {
+        // Answers are small and awaited; waiting to fill a packet would cost 40 ms each.
+        let _ = stream.set_nodelay(true);
+        let scheme = tokio::select! {
+            () = stopping.requested() => return,
+            sniffed = timeout(self.limits.header_timeout, sniff(&stream)) => match sniffed {
+                Ok(Some(scheme)) => scheme,
+                _ => return,
+            },
+        };
+        let _open = self.metrics.connection(scheme);
+        let info = ConnectionInfo { scheme, peer };
+        match scheme {
+            Scheme::Http => self.clone().serve(stream, info, stopping).await,
+            Scheme::Https => {
+                let handshake = tokio::select! {
+                    () = stopping.requested() => None,
+                    handshake = timeout(self.limits.handshake_timeout, self.tls.accept(stream)) => Some(handshake),
+                };
+                match handshake {
+                    Some(Ok(Ok(stream))) => self.clone().serve(stream, info, stopping).await,
+                    Some(Ok(Err(error))) => self.handshake_failed(peer, &error),
+                    Some(Err(_)) => tracing::debug!(%peer, "TLS handshake took too long"),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    async fn serve<I>(self: Arc<Self>, io: I, info: ConnectionInfo, mut stopping: Stopping)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let builder = self.builder();
+        let requested = Arc::new(AtomicBool::new(false));
+        let service = service_fn(|request| {
+            requested.store(true, Ordering::Relaxed);
+            self.clone().answer(request, info)
+        });
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+        // Until the first request nothing below watches the time: not while the preface is awaited, nor in
+        // HTTP/2. Later HTTP/1 headers have hyper's own deadline.
+        let mut first_request = pin!(timeout(self.limits.header_timeout, pending::<()>()));
+        let (mut awaiting_first, mut draining) = (true, false);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(peer = %info.peer, %error, "connection ended early");
+                    }
+                    return;
+                }
+                _ = first_request.as_mut(), if awaiting_first => {
+                    if !requested.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    awaiting_first = false;
+                }
+                () = stopping.requested(), if !draining => {
+                    draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+
+    fn builder(&self) -> auto::Builder<TaskSet> {
+        let mut builder = auto::Builder::new(self.tasks.clone());
+        let header_bytes_max = self.limits.header_bytes_max;
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.header_timeout)
+            .max_buf_size(header_bytes_max);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(u32::try_from(header_bytes_max).unwrap_or(u32::MAX))
+            // A peer that vanished without a word would hold its connection forever.
+            .keep_alive_interval(self.limits.keep_alive_interval);
+        builder
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        info: ConnectionInfo,
+    ) -> Result<Response<Body>, Infallible> {
+        let activity_id = respond::activity_id(request.headers());
+        let method = request.method().clone();
+        let call = async { (self.service)(request, info).await };
+        // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
+        // guards itself.
+        Ok(match AssertUnwindSafe(call).catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => {
+                self.metrics.handler_panicked();
+                tracing::error!(%method, activity_id, reason = panic_text(&*panic), "a request handler panicked");
+                respond::error(&ApiError::internal(), &activity_id)
+            }
+        })
+    }
+
+    fn handshake_failed(&self, peer: SocketAddr, error: &std::io::Error) {
+        self.metrics.handshake_failed();
+        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(rustls::Error::AlertReceived(alert)) = tls {
+            // By far the most common reason; without a hint the log of the client is all there is.
+            tracing::info!(%peer, ?alert, "the client refused the certificate; it has to trust the CA that \
+                /_explorer/emulator.pem serves, or use http://");
+        } else {
+            tracing::debug!(%peer, %error, "TLS handshake failed");
+        }
+    }
+}
+
+/// The first byte decides; it stays in the stream. `None` if the client left without one.
+async fn sniff(stream: &TcpStream) -> Option<Scheme> {
+    let mut first = [0; 1];
+    match stream.peek(&mut first).await {
+        Ok(1) if first[0] == TLS_HANDSHAKE => Some(Scheme::Https),
+        Ok(1) => Some(Scheme::Http),
+        _ => None,
+    }
+}

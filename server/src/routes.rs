@@ -1,0 +1,120 @@
+//! The server's own paths, which need no key; everything else goes to the backend.
+//!
+//! The paths are those that orchestrators and emulator scripts ask for. None of them can be a path of the
+//! protocol, so the order of the two does not matter.
+//!
+//! Holds: these answers contain nothing about documents, databases or keys.
+
+use crate::backend::{Answer, Backend};
+use crate::clock::Stopwatch;
+use crate::connection::ConnectionInfo;
+use crate::health::{Health, Phase};
+use crate::metrics::{Metrics, MetricsSource, single};
+use crate::respond::{self, Body};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::CONTENT_LENGTH;
+use hyper::{Method, Request, Response, StatusCode};
+use mayfly_cosmos::ApiError;
+use std::sync::{Arc, OnceLock};
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Scripts wait for this page; the data explorer will live here.
+const EXPLORER_PAGE: &str =
+    "<!doctype html><html lang=\"en\"><title>Mayfly</title><p>Mayfly is running.</p></html>\n";
+
+/// Everything that answers requests.
+#[derive(Debug)]
+pub struct Routes<B> {
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    ca_pem: String,
+    /// Set once the engine is open.
+    backend: OnceLock<Arc<B>>,
+}
+
+impl<B: Backend> Routes<B> {
+    /// Routes without a backend yet.
+    pub fn new(health: Arc<Health>, metrics: Arc<Metrics>, ca_pem: String) -> Routes<B> {
+        Routes { health, metrics, ca_pem, backend: OnceLock::new() }
+    }
+
+    /// Lets requests through from now on.
+    pub fn open(&self, backend: Arc<B>) {
+        // A second backend would be a bug of the caller; the first one stays.
+        let _ = self.backend.set(backend);
+        self.health.enter(Phase::Ready);
+    }
+
+    /// Answers a request and counts it.
+    pub async fn handle(&self, request: Request<Incoming>, from: ConnectionInfo) -> Response<Body> {
+        let watch = Stopwatch::start();
+        let is_head = request.method() == Method::HEAD;
+        let Answer { operation, mut response } = match self.own(&request) {
+            Some(response) => Answer { operation: "server", response },
+            None => self.protocol(request, from).await,
+        };
+        if is_head {
+            leave_out_body(&mut response);
+        }
+        self.metrics.request(operation, response.status().as_u16(), watch.elapsed());
+        response
+    }
+
+    fn own(&self, request: &Request<Incoming>) -> Option<Response<Body>> {
+        let body = match request.uri().path() {
+            "/alive" => respond::text(StatusCode::OK, "text/plain", "alive\n"),
+            "/ready" => self.ready(),
+            "/status" => respond::text(StatusCode::OK, "application/json", self.health.to_json()),
+            "/metrics" => respond::text(StatusCode::OK, PROMETHEUS, self.render_metrics()),
+            "/_explorer/emulator.pem" => {
+                respond::text(StatusCode::OK, "application/x-pem-file", self.ca_pem.clone())
+            }
+            "/_explorer" | "/_explorer/" | "/_explorer/index.html" => {
+                respond::text(StatusCode::OK, "text/html; charset=utf-8", EXPLORER_PAGE)
+            }
+            _ => return None,
+        };
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Some(body);
+        }
+        let error = ApiError::method_not_allowed(request.method().as_str());
+        Some(respond::error(&error, &respond::activity_id(request.headers())))
+    }
+
+    fn ready(&self) -> Response<Body> {
+        match self.health.phase() {
+            Phase::Ready => respond::text(StatusCode::OK, "text/plain", "ready\n"),
+            _ => respond::text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "not ready\n"),
+        }
+    }
+
+    async fn protocol(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
+        if let Some(backend) = self.backend.get() {
+            return backend.serve(request, from).await;
+        }
+        let error = ApiError::unavailable("Mayfly is starting. Please retry.");
+        let response = respond::error(&error, &respond::activity_id(request.headers()));
+        Answer { operation: "none", response }
+    }
+
+    fn render_metrics(&self) -> String {
+        let mut out = String::new();
+        let (up, ready) = (self.health.uptime_seconds(), self.health.phase() == Phase::Ready);
+        single(&mut out, "mayfly_uptime_seconds", "gauge", "Seconds since the start.", up);
+        single(&mut out, "mayfly_ready", "gauge", "1 when requests are served.", u8::from(ready));
+        self.metrics.render(&mut out);
+        if let Some(backend) = self.backend.get() {
+            backend.render(&mut out);
+        }
+        out
+    }
+}
+
+/// HTTP/1 would leave the body out by itself, HTTP/2 not; the length of the body stays in the header.
+fn leave_out_body(response: &mut Response<Body>) {
+    if let Some(length) = response.body().size_hint().exact() {
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
+    *response.body_mut() = respond::empty();
+}

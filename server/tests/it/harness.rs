@@ -1,0 +1,203 @@
+//! Starts a server on a free port, and speaks to it in every way that clients do.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::{Request, Response, Version};
+use hyper_util::rt::TokioIo;
+use mayfly_server::backend::{Answer, Backend, BackendError};
+use mayfly_server::config::{Config, parse_toml};
+use mayfly_server::connection::{ConnectionInfo, Scheme};
+use mayfly_server::listen::Limits;
+use mayfly_server::metrics::MetricsSource;
+use mayfly_server::respond;
+use mayfly_server::run::{RunError, Server};
+use mayfly_server::signals::Signals;
+use mayfly_server::tasks::{Stopping, TaskSet};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+
+/// Nothing here takes long; a test that waits longer than this has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Answers in ways that the tests need.
+pub struct TestBackend;
+
+impl MetricsSource for TestBackend {
+    fn render(&self, out: &mut String) {
+        out.push_str("mayfly_test_lines_total 1\n");
+    }
+}
+
+impl Backend for TestBackend {
+    async fn open(_: &Config) -> Result<TestBackend, BackendError> {
+        Ok(TestBackend)
+    }
+
+    async fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
+        if request.uri().path() == "/panic" {
+            panic!("as the test wants");
+        }
+        let seen = format!("{} {:?}", from.scheme.as_str(), request.version());
+        // A request is answered when its body has ended, so that a test can keep one open.
+        let body = request.into_body().collect().await.map(|body| body.to_bytes().len()).unwrap_or(0);
+        let response = respond::text(hyper::StatusCode::OK, "text/plain", format!("{seen} {body}"));
+        Answer { operation: "test", response }
+    }
+
+    fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping) {
+        let mut stopping = stopping.clone();
+        tasks.spawn(async move { stopping.requested().await });
+    }
+
+    async fn close(&self) -> Result<(), BackendError> {
+        Ok(())
+    }
+}
+
+/// A running server.
+pub struct Running {
+    pub address: SocketAddr,
+    pub ca_pem: String,
+    pub signals: mpsc::Sender<()>,
+    runs: JoinSet<(Result<(), RunError>, String)>,
+}
+
+/// A server in memory with the usual limits.
+pub async fn start() -> Running {
+    start_with::<TestBackend>("store = 'memory'", Limits::default()).await
+}
+
+/// A server with these settings (the port is always a free one) and limits.
+pub async fn start_with<B: Backend>(toml: &str, limits: Limits) -> Running {
+    let config = Config::resolve(parse_toml(&format!("port = 0\n{toml}")).unwrap()).unwrap();
+    let server = Server::bind(config).await.unwrap().with_limits(limits);
+    let (address, ca_pem) = (server.address(), server.ca_pem().to_owned());
+    let (sender, signals) = Signals::by_hand();
+    let mut runs = JoinSet::new();
+    runs.spawn(async move {
+        let mut out = Vec::new();
+        let ended = server.run::<B>(signals, &mut out).await;
+        (ended, String::from_utf8(out).unwrap())
+    });
+    Running { address, ca_pem, signals: sender, runs }
+}
+
+impl Running {
+    /// Waits for the end; gives the outcome and the start-up text.
+    pub async fn ended(&mut self) -> (Result<(), RunError>, String) {
+        tokio::time::timeout(PATIENCE, self.runs.join_next()).await.unwrap().unwrap().unwrap()
+    }
+
+    /// Asks it to stop and waits for the end.
+    pub async fn stop(mut self) -> (Result<(), RunError>, String) {
+        self.signals.send(()).await.unwrap();
+        self.ended().await
+    }
+
+    /// One request on a connection of its own.
+    pub async fn get(&self, path: &str) -> (u16, String) {
+        let mut client = self.connect(Scheme::Http, Version::HTTP_11).await;
+        text(client.send(get(path)).await).await
+    }
+
+    /// Connects as a client that speaks only this.
+    pub async fn connect(&self, scheme: Scheme, version: Version) -> Client {
+        let tcp = TcpStream::connect(self.address).await.unwrap();
+        match scheme {
+            Scheme::Http => Client::new(tcp, version).await,
+            Scheme::Https => {
+                let alpn: &[u8] = if version == Version::HTTP_2 { b"h2" } else { b"http/1.1" };
+                Client::new(self.tls(tcp, &[alpn]).await, version).await
+            }
+        }
+    }
+
+    /// TLS that trusts the server's CA only.
+    pub async fn tls(&self, tcp: TcpStream, alpn: &[&[u8]]) -> tokio_rustls::client::TlsStream<TcpStream> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.ca_pem.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap()
+    }
+}
+
+/// One connection.
+pub struct Client {
+    sender: Sender,
+    _driver: TaskSet,
+}
+
+enum Sender {
+    Http1(hyper::client::conn::http1::SendRequest<Full<Bytes>>),
+    Http2(hyper::client::conn::http2::SendRequest<Full<Bytes>>),
+}
+
+impl Client {
+    /// Speaks HTTP/1.1, or HTTP/2 by prior knowledge.
+    pub async fn new<I>(io: I, version: Version) -> Client
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (io, driver) = (TokioIo::new(io), TaskSet::default());
+        let sender = if version == Version::HTTP_2 {
+            let (sender, connection) =
+                hyper::client::conn::http2::handshake(driver.clone(), io).await.unwrap();
+            driver.spawn(async move { drop(connection.await) });
+            Sender::Http2(sender)
+        } else {
+            let (sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+            driver.spawn(async move { drop(connection.await) });
+            Sender::Http1(sender)
+        };
+        Client { sender, _driver: driver }
+    }
+
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        let answer = async {
+            match &mut self.sender {
+                Sender::Http1(sender) => {
+                    sender.ready().await?;
+                    sender.send_request(request).await
+                }
+                Sender::Http2(sender) => {
+                    sender.ready().await?;
+                    sender.send_request(request).await
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, answer).await.unwrap().unwrap()
+    }
+}
+
+pub fn get(path: &str) -> Request<Full<Bytes>> {
+    request("GET", path)
+}
+
+pub fn request(method: &str, path: &str) -> Request<Full<Bytes>> {
+    // An absolute URI serves both versions; HTTP/1 sends it as given, which servers have to understand.
+    let uri = format!("http://localhost{path}");
+    Request::builder().method(method).uri(uri).header("host", "localhost").body(Full::default()).unwrap()
+}
+
+/// Status and body.
+pub async fn text(response: Response<Incoming>) -> (u16, String) {
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.into()).unwrap())
+}
