@@ -54,6 +54,7 @@ pub use metrics::{ContainerMetrics, Metrics};
 pub use purge::Purged;
 pub use record::{Birth, Record};
 pub use scan::{Access, Found, HashRange, Position, ScanPage};
+pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl};
 pub use usage::{Amount, Forecast, Usage};
 pub use write::{Effect, InvalidTtl, Modify, Operation, Outcome, Refused, Transaction};

@@ -8,6 +8,7 @@
 //! Holds: nothing here knows a document; settings are plain data, and every running task belongs to a
 //! `TaskSet` that shutdown waits for.
 
+pub mod admin;
 pub mod backend;
 pub mod banner;
 pub mod certificate;
@@ -15,11 +16,15 @@ pub mod check;
 pub mod clock;
 pub mod config;
 pub mod connection;
+pub mod data_dir;
 pub mod emulator_env;
+pub mod gauges;
 pub mod health;
 pub mod listen;
+pub mod load;
 pub mod log;
 pub mod metrics;
+pub mod node;
 pub mod respond;
 pub mod routes;
 pub mod run;

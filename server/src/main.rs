@@ -4,9 +4,9 @@
 //! it cannot do.
 
 use clap::{Args, Parser, Subcommand};
-use mayfly_server::backend::NoEngine;
 use mayfly_server::check::{Verdict, check};
 use mayfly_server::config::{self, Config, ConfigError, DATA_DIR_DEFAULT};
+use mayfly_server::node::Node;
 use mayfly_server::run::Server;
 use mayfly_server::settings::Settings;
 use mayfly_server::signals::Signals;
@@ -60,9 +60,19 @@ fn main() -> ExitCode {
 }
 
 fn run_check(data_dir: &std::path::Path) -> ExitCode {
-    let verdict = check(data_dir);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(1, &error),
+    };
+    let verdict = runtime.block_on(check(data_dir));
     match &verdict {
-        Verdict::Sound => println!("{}: sound", data_dir.display()),
+        Verdict::Sound(report) => println!(
+            "{}: sound. {} containers, {} records, {} entries",
+            data_dir.display(),
+            report.containers,
+            report.records,
+            report.entries
+        ),
         Verdict::Faulty(faults) => faults.iter().for_each(|fault| println!("{fault}")),
         Verdict::NotChecked(reason) => eprintln!("mayfly: {reason}"),
     }
@@ -98,7 +108,7 @@ fn run_serve(serve: Serve) -> ExitCode {
     let ended = runtime.block_on(async {
         let signals = Signals::of_the_system()?;
         let server = Server::bind(config).await?;
-        server.run::<NoEngine>(signals, &mut std::io::stdout()).await?;
+        server.run::<Node>(signals, &mut std::io::stdout()).await?;
         Ok::<_, Box<dyn std::error::Error>>(())
     });
     match ended {
