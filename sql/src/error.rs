@@ -4,6 +4,7 @@
 //! service answers, because clients look for them. [`EvalError`] ends a query that was right but met data or
 //! limits it cannot go on with.
 
+use crate::token::Span;
 use crate::value::json::write_string;
 
 /// A query that does not compile.
@@ -19,6 +20,26 @@ pub struct SqlError {
 }
 
 impl SqlError {
+    /// An error at a place of the text.
+    pub(crate) fn new(code: &'static str, message: impl Into<String>, span: Span) -> SqlError {
+        SqlError { code: Some(code), message: message.into(), location: Some((span.start, span.end)) }
+    }
+
+    /// An error for which the service's code is not known.
+    pub(crate) fn uncoded(message: impl Into<String>, span: Span) -> SqlError {
+        SqlError { code: None, message: message.into(), location: Some((span.start, span.end)) }
+    }
+
+    /// The same error with its place counted as clients count: in UTF-16 units instead of bytes.
+    pub(crate) fn located_in(mut self, text: &str) -> SqlError {
+        let units = |bytes: usize| {
+            let before = text.char_indices().take_while(|(at, _)| *at < bytes);
+            before.map(|(_, character)| character.len_utf16()).sum()
+        };
+        self.location = self.location.map(|(start, end)| (units(start), units(end)));
+        self
+    }
+
     /// The body of the service's answer.
     pub fn to_json(&self) -> String {
         let mut out = br#"{"errors":[{"severity":"Error""#.to_vec();
@@ -37,6 +58,30 @@ impl SqlError {
         write_string(&self.message, &mut out);
         out.extend_from_slice(b"}]}");
         String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+/// The ways to break the syntax.
+pub(crate) enum SyntaxError {
+    /// Something stands where it cannot stand.
+    Near(String),
+    /// The text ends too early.
+    End,
+    /// A string that does not end, or that holds an unknown escape.
+    String(String),
+}
+
+impl SyntaxError {
+    pub(crate) fn at(self, span: Span) -> SqlError {
+        match self {
+            SyntaxError::Near(text) => {
+                SqlError::new("SC1001", format!("Syntax error, incorrect syntax near '{text}'."), span)
+            }
+            SyntaxError::End => SqlError::new("SC1002", "Syntax error, unexpected end-of-file.", span),
+            SyntaxError::String(text) => {
+                SqlError::new("SC1012", format!("Syntax error, invalid string literal token '{text}'."), span)
+            }
+        }
     }
 }
 
