@@ -232,7 +232,8 @@ async fn gets(store: &Arc<EmbeddedStore>, total: u64, count: u64) {
             latencies
         });
     }
-    report("get, 2 readers", count, started.elapsed(), cpu, tasks.join_all().await.concat());
+    let latencies = tasks.join_all().await.concat();
+    report("get, 2 readers", count, started.elapsed(), cpu, latencies);
 }
 
 async fn scans(store: &Arc<EmbeddedStore>, total: u64, count: u64) {

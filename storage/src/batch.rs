@@ -13,8 +13,8 @@ use crate::{
     store::{Batch, Counter, KEY_BYTES_MAX, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark, Space},
 };
 
-/// The longest value a backend must accept. Far above any document; it keeps lengths inside 32 bits on disk.
-pub const VALUE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The longest value a backend must accept. Far above any document, far below what lengths on disk can say.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The width of a sequence number in a key or value.
 const SEQ_LEN: usize = size_of::<u64>();

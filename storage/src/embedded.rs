@@ -27,7 +27,7 @@ use std::{
 
 use bytes::Bytes;
 
-use self::{committer::Committer, directory::Directory, trees::Trees, view::View};
+use self::{committer::Committer, directory::Directory, trees::Trees, view::Moment};
 use crate::{
     Result,
     store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency},
@@ -69,6 +69,7 @@ impl Default for EmbeddedOptions {
 pub struct EmbeddedStore {
     // In the order of dropping: the writer ends before the trees close before the directory is let go.
     committer: Committer,
+    moment: Moment,
     trees: Trees,
     directory: Directory,
 }
@@ -82,13 +83,15 @@ impl EmbeddedStore {
         let open = |folder: &Path| Trees::open(path, folder, &options);
         let directory = Directory::open(path, |folder| open(folder).map(drop))?;
         let trees = open(&directory.tree())?;
-        let committer = Committer::start(trees.clone(), options.durability).map_err(|error| {
-            directory::unusable(
-                path,
-                format_args!("cannot be written to: no thread could be started: {error}"),
-            )
-        })?;
-        Ok(Self { committer, trees, directory })
+        let moment = Moment::of(&trees);
+        let committer =
+            Committer::start(trees.clone(), moment.clone(), options.durability).map_err(|error| {
+                directory::unusable(
+                    path,
+                    format_args!("cannot be written to: no thread could be started: {error}"),
+                )
+            })?;
+        Ok(Self { committer, moment, trees, directory })
     }
 
     /// Writes and syncs what waits, closes the files, and says whether all of it is safe.
@@ -102,7 +105,7 @@ impl EmbeddedStore {
     }
 
     async fn clear(&self, range: &KeyRange, limit: usize) -> Result<Cleared> {
-        let (keys, more) = view::unhurried(limit, || View::now(&self.trees).keys(range, limit))?;
+        let (keys, more) = view::unhurried(limit, || self.moment.view(&self.trees).keys(range, limit))?;
         let of_range = |key: &Bytes| Key { space: range.space, slot: range.slot, bytes: key.to_vec() };
         for some in keys.chunks(CLEAR_KEYS_MAX) {
             let deletes = some.iter().map(of_range).collect();
@@ -116,11 +119,11 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
-        Box::pin(async move { view::get_now(&self.trees, key) })
+        Box::pin(async move { self.moment.get(&self.trees, key) })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
-        Box::pin(async move { Ok(Arc::new(View::now(&self.trees)) as Arc<dyn Snapshot>) })
+        Box::pin(async move { Ok(Arc::new(self.moment.view(&self.trees)) as Arc<dyn Snapshot>) })
     }
 
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {

@@ -29,6 +29,7 @@ use super::{
     group::Ledger,
     queue::{Closed, Group, Job, Queue},
     trees::Trees,
+    view::Moment,
 };
 use crate::{
     Error, Result,
@@ -59,10 +60,16 @@ pub struct Tallies {
 }
 
 impl Committer {
-    pub fn start(trees: Trees, durability: Durability) -> io::Result<Self> {
+    pub fn start(trees: Trees, moment: Moment, durability: Durability) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let mut writer =
-            Writer { shared: shared.clone(), trees, durability, ledger: Ledger::default(), is_dirty: false };
+        let mut writer = Writer {
+            shared: shared.clone(),
+            trees,
+            moment,
+            durability,
+            ledger: Ledger::default(),
+            is_dirty: false,
+        };
         let mut threads = vec![Builder::new().name("mayfly-commit".to_owned()).spawn(move || writer.run())?];
         let committer = |threads| Self { shared: shared.clone(), threads: Mutex::new(threads) };
         if let Durability::Interval(interval) = durability {
@@ -125,6 +132,7 @@ impl Drop for Committer {
 struct Writer {
     shared: Arc<Shared>,
     trees: Trees,
+    moment: Moment,
     durability: Durability,
     ledger: Ledger,
     /// Whether something was written since the last sync.
@@ -202,6 +210,7 @@ impl Writer {
         let is_synced = is_urgent && self.durability == Durability::Fsync;
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
         if self.ledger.flush(&self.trees, mode)? {
+            self.moment.advance(&self.trees);
             self.is_dirty = !is_synced;
             self.shared.tallies.groups.fetch_add(1, Relaxed);
         }

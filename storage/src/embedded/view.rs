@@ -1,14 +1,17 @@
 //! Reading: a moment of both trees, and pages of it.
 //!
-//! Every read goes through a moment, also a single get: the trees take in a group key by key, and only a moment
-//! sees none of it until all of it is there.
+//! The trees take in a group key by key. Reading them as they are would show half of it; so would a snapshot the
+//! library makes meanwhile, for a flush that ends just then counts what is half applied as visible. So the
+//! committer, which alone knows when a group is complete, leaves a [`Moment`] behind after each one, and every
+//! read, also a single get, is of the latest moment.
 //!
-//! Holds: reads take no lock that the committer holds while it syncs.
+//! Holds: a read sees each group whole or not at all, and takes no lock that is held during a sync.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use bytes::Bytes;
 use fjall::{Guard, Readable};
+use parking_lot::RwLock;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
@@ -25,17 +28,45 @@ use crate::{
 /// 20 µs against 1 to 2 µs a row.
 const INLINE_ROWS_MAX: usize = 1024;
 
+/// The latest complete group.
+#[derive(Clone)]
+pub struct Moment(Arc<RwLock<Arc<fjall::Snapshot>>>);
+
+impl Moment {
+    /// The present. Only for who knows that no group is half written.
+    pub fn of(trees: &Trees) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(trees.db.snapshot()))))
+    }
+
+    /// Moves on to the present. Only for the committer, between groups.
+    pub fn advance(&self, trees: &Trees) {
+        let present = Arc::new(trees.db.snapshot());
+        // The old one may be the last of its kind; let it go outside the lock.
+        let _past = std::mem::replace(&mut *self.0.write(), present);
+    }
+
+    /// The value at `key`.
+    pub fn get(&self, trees: &Trees, key: &Key) -> Result<Option<Bytes>> {
+        get_at(&self.latest(), trees.of.of(key.space), key)
+    }
+
+    /// A view that stays at this moment.
+    pub fn view(&self, trees: &Trees) -> View {
+        View { at: self.latest(), trees: trees.of.clone() }
+    }
+
+    fn latest(&self) -> Arc<fjall::Snapshot> {
+        self.0.read().clone()
+    }
+}
+
 /// Both trees as they were at one moment.
 pub struct View {
-    moment: fjall::Snapshot,
+    at: Arc<fjall::Snapshot>,
     trees: PerSpace<fjall::Keyspace>,
 }
 
 impl View {
-    pub fn now(trees: &Trees) -> Self {
-        Self { moment: trees.db.snapshot(), trees: trees.of.clone() }
-    }
-
     /// The keys of `range` in ascending order, at most `rows_max`, and whether there are more. Fetches no values.
     pub fn keys(&self, range: &KeyRange, rows_max: usize) -> Result<(Vec<Bytes>, bool)> {
         check_scan(range, rows_max)?;
@@ -53,7 +84,7 @@ impl View {
     }
 
     fn get(&self, key: &Key) -> Result<Option<Bytes>> {
-        get_at(&self.moment, self.trees.of(key.space), key)
+        get_at(&self.at, self.trees.of(key.space), key)
     }
 
     fn scan(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
@@ -74,18 +105,13 @@ impl View {
     fn iter(&self, range: &KeyRange) -> fjall::Iter {
         let start = Bound::Included(range.start.as_slice());
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        self.moment.range::<&[u8], _>(self.trees.of(range.space), (start, end))
+        self.at.range::<&[u8], _>(self.trees.of(range.space), (start, end))
     }
 }
 
-/// The value at `key` at the present moment. Like a view of one key, without the copies that a view keeps.
-pub fn get_now(trees: &Trees, key: &Key) -> Result<Option<Bytes>> {
-    get_at(&trees.db.snapshot(), trees.of.of(key.space), key)
-}
-
-fn get_at(moment: &fjall::Snapshot, tree: &fjall::Keyspace, key: &Key) -> Result<Option<Bytes>> {
+fn get_at(at: &fjall::Snapshot, tree: &fjall::Keyspace, key: &Key) -> Result<Option<Bytes>> {
     check_key(key)?;
-    Ok(moment.get(tree, &key.bytes).map_err(failed)?.map(Bytes::from))
+    Ok(at.get(tree, &key.bytes).map_err(failed)?.map(Bytes::from))
 }
 
 /// Takes rows until the limit, and one more without its value to know whether there are more.
