@@ -1,0 +1,7 @@
+//! The engine's tests above its units, in one binary.
+//!
+//! `scripts` runs the text files under `tests/scripts`; `ttl_contract` has one test per promise about expiry;
+//! `ttl_model` compares long random traces with a model; `crashes` and `faults` look at every moment in which a run
+//! can end. `docs/testing.md` says where a new test belongs.
+
+mod scripts;

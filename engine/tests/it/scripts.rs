@@ -1,0 +1,48 @@
+//! One test per golden script, on memory and files side by side.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use mayfly_testkit::{Backend, Commands, World, script};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
+}
+
+/// Declares a test for each script: its name, and its file under `tests/scripts`.
+macro_rules! scripts {
+    ($($topic:ident { $($name:ident)* })*) => {
+        $(mod $topic {
+            $(#[tokio::test]
+            async fn $name() {
+                super::run(concat!(stringify!($topic), "/", stringify!($name))).await;
+            })*
+        })*
+
+        const LISTED: &[&str] = &[$($(concat!(stringify!($topic), "/", stringify!($name)),)*)*];
+    };
+}
+
+async fn run(name: &str) {
+    let mut commands = Commands::new(World::new(Backend::Mirrored).await);
+    script::check(&folder().join(name), &mut commands).await;
+}
+
+/// A script that is not listed below would never run.
+#[test]
+fn every_script_is_listed() {
+    let mut found = BTreeSet::new();
+    for topic in std::fs::read_dir(folder()).unwrap() {
+        let topic = topic.unwrap();
+        for script in std::fs::read_dir(topic.path()).unwrap() {
+            let name = script.unwrap().file_name();
+            found.insert(format!("{}/{}", topic.file_name().to_str().unwrap(), name.to_str().unwrap()));
+        }
+    }
+    assert_eq!(found, LISTED.iter().map(|name| name.to_string()).collect());
+}
+
+scripts! {
+    ttl {
+        matrix
+    }
+}
