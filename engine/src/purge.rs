@@ -255,7 +255,7 @@ impl<'a> Search<'a> {
     async fn dates(&mut self) -> Result<()> {
         for rule in self.container.ttl().date_rules.clone() {
             let family = self.shard.range(Family::Date, &rule.id.to_be_bytes());
-            let after = rule.seconds.map(|seconds| i64::from(seconds) * 1000);
+            let after = rule.in_force().map(|seconds| i64::from(seconds) * 1000);
             self.queue(family, self.cuts.date(rule.id).through, |date| {
                 after.map(|after| Timestamp(date.saturating_add(after).max(0) as u64))
             })
