@@ -384,7 +384,9 @@ impl From<mayfly_engine::Error> for ApiError {
             Error::TooLarge { .. } => ApiError::too_large(),
             Error::BadContinuation => ApiError::invalid_continuation(),
             Error::Contention => ApiError::retry_with(),
-            Error::ReadOnly => ApiError::unavailable("The server takes no writes at the moment: its disk is nearly full."),
+            Error::ReadOnly => {
+                ApiError::unavailable("The server takes no writes at the moment: its disk is nearly full.")
+            }
             // What broke is for the log, not for the client.
             error @ (Error::Unavailable(_) | Error::Corrupt(_) | Error::Internal { .. }) => {
                 tracing::error!("{error}");

@@ -97,8 +97,9 @@ fn partition_key(object: &Object) -> Result<KeyDefinition, ApiError> {
     // service's old default.
     object.entry("version").or_insert(json!(if multi { 2 } else { 1 }));
     object.retain(|name, _| ["paths", "kind", "version"].contains(&name.as_str()));
-    let definition: KeyDefinition = serde_json::from_value(Value::Object(object))
-        .map_err(|error| ApiError::bad_request(format!("The partition key definition is invalid: {error}")))?;
+    let definition: KeyDefinition = serde_json::from_value(Value::Object(object)).map_err(|error| {
+        ApiError::bad_request(format!("The partition key definition is invalid: {error}"))
+    })?;
     Ok(definition)
 }
 
@@ -130,7 +131,8 @@ fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
         Some(Value::Bool(automatic)) => *automatic,
         Some(_) => return Err(ApiError::invalid_input()),
     };
-    let (mut included, mut excluded) = (patterns(object, "includedPaths")?, patterns(object, "excludedPaths")?);
+    let (mut included, mut excluded) =
+        (patterns(object, "includedPaths")?, patterns(object, "excludedPaths")?);
     if mode == IndexingMode::None {
         (included, excluded) = (Vec::new(), Vec::new());
     } else {

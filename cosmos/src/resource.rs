@@ -125,7 +125,8 @@ pub fn push_document(
     out: &mut Vec<u8>,
 ) -> Result<(), ApiError> {
     let birth = record.birth;
-    let number = birth.lsn << (SLOT_BITS + ORDINAL_BITS) | u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
+    let number =
+        birth.lsn << (SLOT_BITS + ORDINAL_BITS) | u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
     let db = Rid::Database { db: container.database }.encode();
     let coll = container_rid(container);
     let rid = Rid::document(container.database, container.id, number).encode();

@@ -386,8 +386,7 @@ impl Commands {
         let rows = command.named_number("rows")?.unwrap_or(1000) as usize;
         command.finish()?;
         let now = self.world.now().await;
-        let page =
-            self.world.engine().changes(&container, slot, start, &HashRange::all(), rows, now).await?;
+        let page = self.world.engine().changes(&container, slot, start, &HashRange::all(), rows, now).await?;
         let mut answer: Vec<_> =
             page.records.iter().map(|r| format!("{}: {}", r.lsn, json(r.body()))).collect();
         answer.push(format!("{} {}", if page.more { "more after" } else { "nothing after" }, page.position));

@@ -11,8 +11,10 @@ pub mod commands;
 pub mod crash;
 pub mod faulty;
 pub mod mirror;
+pub mod model;
 pub mod recorder;
 pub mod script;
+pub mod trace;
 pub mod world;
 
 pub use commands::Commands;

@@ -177,7 +177,11 @@ pub async fn check(path: &Path, runner: &mut dyn Runner) {
     if std::env::var_os(UPDATE).is_some_and(|value| !value.is_empty()) {
         std::fs::write(path, found).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     } else if wanted != found {
-        panic!("{} answers otherwise; {UPDATE}=1 accepts it\n{}", path.display(), difference(&wanted, &found));
+        panic!(
+            "{} answers otherwise; {UPDATE}=1 accepts it\n{}",
+            path.display(),
+            difference(&wanted, &found)
+        );
     }
 }
 

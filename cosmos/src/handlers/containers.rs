@@ -62,8 +62,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
 pub async fn replace(call: &Call<'_>) -> Answer {
     let (_, container) = call.container(name(call)?)?;
     let definition = policy::from_json(&call.json()?)?;
-    let container =
-        call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
+    let container = call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
     shaped(call, StatusCode::OK, &container).await
 }
 

@@ -120,8 +120,8 @@ async fn write(call: &Call<'_>, scope: &Scope, operation: Operation) -> Answer {
 fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome, lsn: u64) -> Answer {
     let mut reply = Reply::empty(status);
     if let Some(record) = &outcome.record {
-        let wants_body = status != StatusCode::NOT_MODIFIED
-            && (outcome.effect == Effect::Read || !call.wants_minimal());
+        let wants_body =
+            status != StatusCode::NOT_MODIFIED && (outcome.effect == Effect::Read || !call.wants_minimal());
         if wants_body {
             let mut body = Vec::with_capacity(record.size() as usize + 512);
             resource::push_document(call.engine, &scope.container, scope.slot, record, &mut body)?;
@@ -152,13 +152,7 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
 const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 
 /// Adds where the answer came from and how far that partition has got.
-pub fn with_session(
-    reply: Reply,
-    database: &Database,
-    container: &Container,
-    slot: u16,
-    lsn: u64,
-) -> Reply {
+pub fn with_session(reply: Reply, database: &Database, container: &Container, slot: u16, lsn: u64) -> Reply {
     let path = format!("dbs/{}/colls/{}", database.name, container.name());
     reply
         .with(&headers::SESSION_TOKEN, format!("{slot}:-1#{lsn}"))

@@ -32,7 +32,8 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let access = Access::Records(range);
     let page = call.engine.scan(&container, &access, Direction::Forward, position, limit, call.now).await?;
 
-    let mut body = format!("{{\"_rid\":\"{}\",\"Documents\":[", resource::container_rid(&container)).into_bytes();
+    let mut body =
+        format!("{{\"_rid\":\"{}\",\"Documents\":[", resource::container_rid(&container)).into_bytes();
     for (n, found) in page.found.iter().enumerate() {
         if n > 0 {
             body.push(b',');

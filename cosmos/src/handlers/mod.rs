@@ -39,13 +39,7 @@ fn page_of<T>(call: &Call<'_>, items: &[T]) -> Result<(std::ops::Range<usize>, O
 }
 
 /// A page of resources.
-fn list<T>(
-    call: &Call<'_>,
-    owner_rid: &str,
-    key: &str,
-    items: &[T],
-    shape: impl Fn(&T) -> Value,
-) -> Answer {
+fn list<T>(call: &Call<'_>, owner_rid: &str, key: &str, items: &[T], shape: impl Fn(&T) -> Value) -> Answer {
     let (range, next) = page_of(call, items)?;
     let page: Vec<_> = items[range].iter().map(shape).collect();
     let count = page.len();

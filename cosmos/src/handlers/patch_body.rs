@@ -80,10 +80,11 @@ fn operation(step: &Step<'_>, key: &KeyDefinition) -> Result<PatchOperation, Api
 }
 
 fn value(step: &Step<'_>) -> Result<Bson, ApiError> {
-    let text = step.value.ok_or_else(|| {
-        ApiError::bad_request(format!("The patch operation '{}' needs a value.", step.op))
-    })?;
-    let value = json::parse_value(text.get().as_bytes(), JsonLimits::default()).map_err(item_body::refused)?;
+    let text = step
+        .value
+        .ok_or_else(|| ApiError::bad_request(format!("The patch operation '{}' needs a value.", step.op)))?;
+    let value =
+        json::parse_value(text.get().as_bytes(), JsonLimits::default()).map_err(item_body::refused)?;
     Bson::try_from(value).map_err(|_| ApiError::invalid_input())
 }
 

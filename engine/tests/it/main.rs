@@ -5,3 +5,4 @@
 //! can end. `docs/testing.md` says where a new test belongs.
 
 mod scripts;
+mod ttl_model;
