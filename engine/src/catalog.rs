@@ -242,7 +242,7 @@ impl Catalog {
     }
 
     /// The container as it is now, if it is still the same one.
-    fn current(&self, container: &Container) -> Result<Arc<Container>> {
+    pub fn current(&self, container: &Container) -> Result<Arc<Container>> {
         self.container(container.database, container.name())
             .filter(|current| current.id == container.id)
             .ok_or(Error::NotFound(Resource::Container))

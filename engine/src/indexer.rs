@@ -18,9 +18,11 @@ use crate::{
     definition::IndexingMode,
     engine::Engine,
     error::{Error, Result},
+    feed::commits_after,
     index,
-    keys::{Family, PREFIX_LEN, Shard, be_u64, sequence_of},
+    keys::{Family, Shard, sequence_of},
     record::{FeedEntry, Record},
+    scan::{indexed_through, last_commit},
 };
 
 /// Documents indexed in one batch.
@@ -42,9 +44,10 @@ impl Engine {
             return Ok(100);
         }
         let (mut done, mut all) = (0, 0);
+        let snapshot = self.store().snapshot().await?;
         for shard in container.shards() {
-            all += self.counter(shard).await?.seq;
-            done += self.index_position(container, shard).await?;
+            all += last_commit(&*snapshot, shard).await?;
+            done += indexed_through(&*snapshot, shard, container.row.index.epoch).await?;
         }
         Ok(if all == 0 { 100 } else { (done.min(all) * 100 / all) as u8 })
     }
@@ -73,20 +76,10 @@ impl Engine {
         Ok(more)
     }
 
-    /// The commit up to which the current epoch is complete.
-    async fn index_position(&self, container: &Container, shard: Shard) -> Result<u64> {
-        let row = self.store().get(&shard.single(Family::IndexPosition)).await?;
-        let row = row.filter(|row| row.len() == 16 && be_u64(row) == u64::from(container.row.index.epoch));
-        Ok(row.map_or(0, |row| be_u64(&row[8..])))
-    }
-
     async fn index_shard(&self, container: &Container, shard: Shard) -> Result<bool> {
-        let position = self.index_position(container, shard).await?;
         let snapshot = self.store().snapshot().await?;
-        let mut range = shard.range(Family::Feed, &[]);
-        range.start.extend_from_slice(&position.to_be_bytes());
-        let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: usize::MAX };
-        let page = snapshot.scan(&range, Direction::Forward, limit).await?;
+        let position = indexed_through(&*snapshot, shard, container.row.index.epoch).await?;
+        let page = commits_after(&*snapshot, shard, Family::Feed, position, DOCUMENTS_MAX).await?;
         let epoch = container.row.index.epoch;
         let mut batch =
             Batch { guards: vec![container.guard()], urgency: Urgency::Background, ..Batch::default() };
@@ -111,7 +104,9 @@ impl Engine {
             batch.puts.push(Put { key, value: entry.encode(), marks: Vec::new() });
             batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
         }
-        debug_assert!(range.start.len() > PREFIX_LEN);
+        if !page.more {
+            reached = last_commit(&*snapshot, shard).await?;
+        }
         if reached != position || !batch.puts.is_empty() {
             let mut value = u64::from(epoch).to_be_bytes().to_vec();
             value.extend_from_slice(&reached.to_be_bytes());
@@ -164,7 +159,8 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Arc<Container>> {
         let change = self.catalog().change_container(container, None, |row| {
-            row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, now)?;
+            let told = now.max(self.timeline().told());
+            row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, told)?;
             row.modified = now.seconds();
             Ok(())
         });
