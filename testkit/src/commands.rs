@@ -9,7 +9,8 @@
 //! | `patch c id set /a 1 remove /b incr /n 2` | `pk=…`, `if=…` |
 //! | `delete c id`, `get c id` | `pk=…`; `get … as=label` names the version for `if=` |
 //! | `batch c pk=… [{"create":{…}},{"delete":"id"},{"read":"id"}]` | |
-//! | `list c`, `index c /a`, `composite…` | `rows=…` per page, `reverse`, `low=…`, `high=…`, `pk=…` |
+//! | `fill c 100 pk=1 at=1000` | that many documents in one batch, with a number `n` and a date `at` |
+//! | `list c`, `index c /a` | `rows=…` per page, `reverse`, `low=…`, `high=…`, `pk=…` |
 //! | `page c`, `page c as=label`, `page c from=label` | one page of a list, and on from there |
 //! | `count c`, `usage c`, `forecast c ttl=…` | |
 //! | `feed c from=beginning\|now\|time:s\|after:n`, `log c after=n` | `slot=…`, `rows=…` |
@@ -25,7 +26,7 @@ use std::{collections::HashMap, fmt::Write as _, future::Future, ops::Bound, pin
 use mayfly_engine::{
     Access, Amount, CompositePath, Container, ContainerDefinition, DefaultTtl, Direction, DocumentId, Effect,
     Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexingMode, InvalidTtl, Operation, Position, Record,
-    Timestamp,
+    Timestamp, Transaction,
     patch::{self, PatchOperation, Pointer},
 };
 use mayfly_value::{
@@ -120,6 +121,7 @@ impl Commands {
             "delete" => self.delete(command).await,
             "get" => self.get(command).await,
             "batch" => self.batch(command).await,
+            "fill" => self.fill(command).await,
             "list" | "index" => self.scan(command).await,
             "page" => self.page(command).await,
             "count" | "usage" => self.usage(command).await,
@@ -296,15 +298,37 @@ impl Commands {
                 _ => return Err(format!("{verb} is no step of a batch").into()),
             });
         }
+        let done = self.transact(&container, &key, &operations).await?;
+        Ok(lines(done.outcomes.iter().map(|o| effect(o.effect, o.record.as_ref()))))
+    }
+
+    async fn fill(&mut self, command: &mut Command) -> Answer {
+        let container = self.world.container(&command.word()?)?;
+        let count = command.number()?;
+        let key = command.named("pk").ok_or("fill needs pk=")?;
+        let date = command.named_number("at")?;
+        command.finish()?;
+        let date = date.map_or(String::new(), |at| format!(r#","at":{{"$date":{at}}}"#));
+        let create = |n: u64| {
+            let body = document(&format!(r#"{{"id":"d{n:03}","pk":{key},"n":{n}{date}}}"#));
+            Operation::Create { id: id_of(&body), body }
+        };
+        let operations: Vec<_> = (0..count).map(create).collect();
+        let done = self.transact(&container, &partition_key(&key), &operations).await?;
+        Ok(format!("created {} documents, version {}", done.outcomes.len(), done.lsn))
+    }
+
+    async fn transact(
+        &mut self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        operations: &[Operation],
+    ) -> Answer<Transaction> {
         let now = self.world.now().await;
-        let engine = self.world.engine();
-        match engine.transact(&container, &key, &operations, InvalidTtl::Refuse, now).await {
-            Ok(done) => Ok(lines(done.outcomes.iter().map(|o| effect(o.effect, o.record.as_ref())))),
-            Err(refused) => {
-                let text = format!("operation {}: {}", refused.operation, refused.error);
-                Err(Error::bad_request(text).into())
-            }
-        }
+        let done = self.world.engine().transact(container, key, operations, InvalidTtl::Refuse, now).await;
+        done.map_err(|refused| {
+            Error::bad_request(format!("operation {}: {}", refused.operation, refused.error)).into()
+        })
     }
 
     async fn scan(&mut self, command: &mut Command) -> Answer {

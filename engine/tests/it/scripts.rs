@@ -42,7 +42,61 @@ fn every_script_is_listed() {
 }
 
 scripts! {
+    dates {
+        change
+        rule
+        with_ttl
+    }
+    feed {
+        expired_documents
+        log
+        positions
+    }
+    index {
+        composite
+        hierarchical_keys
+        modes
+        paths
+        policy_change
+        several_slots
+    }
+    life {
+        batches
+        drop
+        etags
+        patches
+        read_only
+        reopen
+    }
+    regressions {
+        batches_longer_than_a_tick
+        dropped_date_rule_forgets_nothing
+        feed_ends_where_the_slot_does
+        index_switched_off
+        pages_while_an_index_is_built
+        reads_in_a_batch_have_versions
+    }
     ttl {
+        boundary_second
+        change_default
+        clock_steps_back
+        far_future
+        finality
+        forecast
+        invalid_values
+        many_at_once
         matrix
+        own_ttl_and_the_switch
+        own_ttl_as_data
+        pages_and_time
+        purge_in_order
+        recreate_before_purge
+        restart_countdown
+        usage
+        writes_to_the_expired
+    }
+    unique {
+        freed_by_expiry
+        keys
     }
 }
