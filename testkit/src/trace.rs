@@ -52,6 +52,8 @@ pub struct Tracer {
     seen: BTreeMap<Name, Seen>,
     page: Option<Position>,
     paged: HashSet<(Name, u64)>,
+    /// The engine's numbers of the model's date rules.
+    rules: Vec<u16>,
     script: Vec<String>,
     answers: Vec<String>,
 }
@@ -92,6 +94,7 @@ impl Tracer {
             seen: BTreeMap::new(),
             page: None,
             paged: HashSet::new(),
+            rules: Vec::new(),
             script: Vec::new(),
             answers: Vec::new(),
         }
@@ -168,7 +171,8 @@ impl Tracer {
                 let path = Path::parse("/d").expect("a path");
                 let (container, now) = (self.container(), Timestamp(now as u64));
                 let engine = self.world.engine();
-                engine.create_date_rule(&container, &path, *seconds, now).await.map_err(Failure::Store)?;
+                let created = engine.create_date_rule(&container, &path, *seconds, now).await;
+                self.rules.push(created.map_err(Failure::Store)?.1);
                 self.model.rules.push(DateRule { seconds: Some(i64::from(*seconds)) });
             }
             Step::ChangeRule(which, seconds) => self.change_rule(*which, *seconds, now).await?,
@@ -245,7 +249,7 @@ impl Tracer {
         }
         let which = which % rules;
         let (engine, container) = (self.world.engine(), self.container());
-        let change = engine.change_date_rule(&container, which as u16, seconds, Timestamp(now as u64));
+        let change = engine.change_date_rule(&container, self.rules[which], seconds, Timestamp(now as u64));
         let changed = match change.await {
             Ok(_) => true,
             Err(Error::BadRequest { .. }) => false,

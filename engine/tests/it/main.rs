@@ -2,7 +2,11 @@
 //!
 //! `scripts` runs the text files under `tests/scripts`; `ttl_contract` has one test per promise about expiry;
 //! `ttl_model` compares long random traces with a model; `crashes` and `faults` look at every moment in which a run
-//! can end. `docs/testing.md` says where a new test belongs.
+//! can end; `races` has requests that overlap. `docs/testing.md` says where a new test belongs.
 
+mod crashes;
+mod faults;
+mod races;
 mod scripts;
 mod ttl_model;
+mod workload;
