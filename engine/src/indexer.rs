@@ -49,7 +49,7 @@ impl Engine {
             all += last_commit(&*snapshot, shard).await?;
             done += indexed_through(&*snapshot, shard, container.row.index.epoch).await?;
         }
-        Ok(if all == 0 { 100 } else { (done.min(all) * 100 / all) as u8 })
+        Ok((done.min(all) * 100).checked_div(all).unwrap_or(100) as u8)
     }
 
     async fn index_container(&self, container: &Arc<Container>) -> Result<bool> {
