@@ -143,7 +143,8 @@ impl Catalog {
         let key = keys::database(name);
         let guard = Guard { key: key.clone(), expect: Expect::Absent };
         let put = new_row(key, &DatabaseRow { modified })?;
-        let version = self.commit(vec![guard], vec![put], Vec::new(), Resource::Database).await?;
+        let version =
+            self.commit(vec![guard], vec![put], Vec::new(), Error::Exists(Resource::Database)).await?;
         let id = number(version)?;
         let database = Arc::new(Database { id, version, name: name.to_owned(), modified });
         self.names.write().databases.insert(name.to_owned(), database.clone());
@@ -165,7 +166,7 @@ impl Catalog {
             deletes.push(keys::container(database.id, container.name()));
             puts.push(dropped_row(container)?);
         }
-        self.commit(guards, puts, deletes, Resource::Database).await?;
+        self.commit(guards, puts, deletes, Error::Contention).await?;
         let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
         names.databases.remove(name);
         shelf.drop_below(database.id);
@@ -208,7 +209,7 @@ impl Catalog {
             Guard { key: keys::database(&database.name), expect: Expect::Version(database.version) },
         ];
         let put = new_row(key, &row)?;
-        let version = self.commit(guards, vec![put], Vec::new(), Resource::Container).await?;
+        let version = self.commit(guards, vec![put], Vec::new(), Error::Exists(Resource::Container)).await?;
         self.publish(Container::new(number(version)?, database.id, version, row)?)
     }
 
@@ -219,7 +220,7 @@ impl Catalog {
         let mut deletes = vec![keys::container(current.database, current.name())];
         deletes.extend(self.shelf().keys_below(current.id));
         let puts = vec![dropped_row(&current)?];
-        self.commit(vec![current.guard()], puts, deletes, Resource::Container).await?;
+        self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
         self.names.write().containers.remove(&(current.database, current.name().to_owned()));
         self.shelf.write().drop_below(current.id);
         Ok(())
@@ -238,7 +239,7 @@ impl Catalog {
         let mut row = current.row.clone();
         change(&mut row)?;
         let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
-        let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Resource::Container).await?;
+        let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Error::Contention).await?;
         self.publish(Container::new(current.id, current.database, version, row)?)
     }
 
@@ -254,7 +255,7 @@ impl Catalog {
     }
 
     /// The container as it is now, if it is still the same one.
-    fn current(&self, container: &Container) -> Result<Arc<Container>> {
+    pub fn current(&self, container: &Container) -> Result<Arc<Container>> {
         self.container(container.database, container.name())
             .filter(|current| current.id == container.id)
             .ok_or(Error::NotFound(Resource::Container))
@@ -282,13 +283,13 @@ impl Catalog {
         self.changes.lock().await
     }
 
-    /// Applies a change and returns its number.
+    /// Applies a change and returns its number; answers `conflict` if somebody else was faster.
     pub async fn commit(
         &self,
         guards: Vec<Guard>,
         puts: Vec<Put>,
         deletes: Vec<Key>,
-        what: Resource,
+        conflict: Error,
     ) -> Result<u64> {
         let counter = CATALOG.single(Family::Counter);
         let advances = vec![Advance { counter, stamp: 0, tally: [0, 0] }];
@@ -298,7 +299,7 @@ impl Catalog {
             Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Database) => {
                 Err(Error::NotFound(Resource::Database))
             }
-            Err(StoreError::Conflict { .. }) => Err(Error::Exists(what)),
+            Err(StoreError::Conflict { .. }) => Err(conflict),
             Err(error) => Err(error.into()),
         }
     }

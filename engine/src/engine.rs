@@ -233,6 +233,8 @@ impl Engine {
                     row.index = row.index.next(definition.indexing.mode);
                 }
                 if row.ttl.default != definition.default_ttl {
+                    // What anybody has been told is gone stays gone, also if their time is later than this request's.
+                    let now = now.max(self.timeline().told());
                     row.ttl = row.ttl.with_default(definition.default_ttl, now);
                 }
                 row.modified = now.seconds();
@@ -294,7 +296,7 @@ impl Engine {
 
     /// The container after somebody changed it.
     pub(crate) fn reload(&self, container: &Container) -> Result<Arc<Container>> {
-        self.catalog().container_by_id(container.id).ok_or(Error::NotFound(Resource::Container))
+        self.catalog().current(container)
     }
 
     fn check_writable(&self) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::{
     keys::{DocumentId, Family, Shard, sequence_of},
     log::Event,
     record::{FeedEntry, Record},
-    scan::HashRange,
+    scan::{HashRange, last_commit},
 };
 
 /// Where to start.
@@ -94,6 +94,10 @@ impl Engine {
                 }
             }
             page.more = rows.more;
+            if !rows.more {
+                // The end is the slot's last commit, also if what it wrote has been deleted, or purged, since.
+                page.position = page.position.max(last_commit(&*snapshot, shard).await?);
+            }
             if page.records.len() >= rows_max || !rows.more {
                 return Ok(page);
             }
@@ -115,7 +119,8 @@ impl Engine {
                  with a retention duration.",
             ));
         }
-        while self.purge_container(container, now).await?.more {}
+        // The container as it is, each time: purge finds no end with one that has been changed since.
+        while self.purge_container(&self.reload(container)?, now).await?.more {}
         let shard = container.shard(u32::from(slot));
         let snapshot = self.store().snapshot().await?;
         let rows = commits_after(&*snapshot, shard, Family::Log, after, rows_max).await?;
@@ -157,7 +162,7 @@ impl Engine {
 }
 
 /// Rows of the commits after `lsn`: about `rows_max`, and whole commits.
-async fn commits_after(
+pub(crate) async fn commits_after(
     snapshot: &dyn Snapshot,
     shard: Shard,
     family: Family,

@@ -18,9 +18,11 @@ use crate::{
     definition::IndexingMode,
     engine::Engine,
     error::{Error, Result},
+    feed::commits_after,
     index,
-    keys::{Family, PREFIX_LEN, Shard, be_u64, sequence_of},
+    keys::{Family, Shard, sequence_of},
     record::{FeedEntry, Record},
+    scan::{indexed_through, last_commit},
 };
 
 /// Documents indexed in one batch.
@@ -42,11 +44,12 @@ impl Engine {
             return Ok(100);
         }
         let (mut done, mut all) = (0, 0);
+        let snapshot = self.store().snapshot().await?;
         for shard in container.shards() {
-            all += self.counter(shard).await?.seq;
-            done += self.index_position(container, shard).await?;
+            all += last_commit(&*snapshot, shard).await?;
+            done += indexed_through(&*snapshot, shard, container.row.index.epoch).await?;
         }
-        Ok(if all == 0 { 100 } else { (done.min(all) * 100 / all) as u8 })
+        Ok((done.min(all) * 100).checked_div(all).unwrap_or(100) as u8)
     }
 
     async fn index_container(&self, container: &Arc<Container>) -> Result<bool> {
@@ -73,20 +76,10 @@ impl Engine {
         Ok(more)
     }
 
-    /// The commit up to which the current epoch is complete.
-    async fn index_position(&self, container: &Container, shard: Shard) -> Result<u64> {
-        let row = self.store().get(&shard.single(Family::IndexPosition)).await?;
-        let row = row.filter(|row| row.len() == 16 && be_u64(row) == u64::from(container.row.index.epoch));
-        Ok(row.map_or(0, |row| be_u64(&row[8..])))
-    }
-
     async fn index_shard(&self, container: &Container, shard: Shard) -> Result<bool> {
-        let position = self.index_position(container, shard).await?;
         let snapshot = self.store().snapshot().await?;
-        let mut range = shard.range(Family::Feed, &[]);
-        range.start.extend_from_slice(&position.to_be_bytes());
-        let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: usize::MAX };
-        let page = snapshot.scan(&range, Direction::Forward, limit).await?;
+        let position = indexed_through(&*snapshot, shard, container.row.index.epoch).await?;
+        let page = commits_after(&*snapshot, shard, Family::Feed, position, DOCUMENTS_MAX).await?;
         let epoch = container.row.index.epoch;
         let mut batch =
             Batch { guards: vec![container.guard()], urgency: Urgency::Background, ..Batch::default() };
@@ -111,7 +104,9 @@ impl Engine {
             batch.puts.push(Put { key, value: entry.encode(), marks: Vec::new() });
             batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
         }
-        debug_assert!(range.start.len() > PREFIX_LEN);
+        if !page.more {
+            reached = last_commit(&*snapshot, shard).await?;
+        }
         if reached != position || !batch.puts.is_empty() {
             let mut value = u64::from(epoch).to_be_bytes().to_vec();
             value.extend_from_slice(&reached.to_be_bytes());
@@ -129,7 +124,8 @@ impl Engine {
 
     /// Adds a date rule to a container and gives every document its date under it.
     ///
-    /// Answers when all documents have it, as an index build does: from then on the rule is exact.
+    /// Answers when all documents have it, as an index build does: at that moment the rule comes into force, for all
+    /// of them. If that fails half-way, it never does.
     pub async fn create_date_rule(
         &self,
         container: &Container,
@@ -138,16 +134,20 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(Arc<Container>, u16)> {
         let mut number = 0;
-        let changed = self.catalog().change_container(container, None, |row| {
+        let added = self.catalog().change_container(container, None, |row| {
             (row.ttl, number) = row.ttl.with_date_rule(path, seconds)?;
             row.modified = now.seconds();
             Ok(())
         });
-        let container = changed.await?;
+        let mut container = added.await?;
         for shard in container.shards() {
-            self.date_documents(&container, shard).await?;
+            self.date_documents(&mut container, shard).await?;
         }
-        Ok((container, number))
+        let built = self.catalog().change_container(&container, None, |row| {
+            row.ttl = row.ttl.with_date_rule_built(number)?;
+            Ok(())
+        });
+        Ok((built.await?, number))
     }
 
     /// Changes a date rule's length, or drops the rule: one small write. What has expired stays gone.
@@ -159,7 +159,8 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Arc<Container>> {
         let change = self.catalog().change_container(container, None, |row| {
-            row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, now)?;
+            let told = now.max(self.timeline().told());
+            row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, told)?;
             row.modified = now.seconds();
             Ok(())
         });
@@ -167,28 +168,27 @@ impl Engine {
     }
 
     /// Rewrites the lives of documents that were there before a date rule. Their versions stay the same.
-    async fn date_documents(&self, container: &Container, shard: Shard) -> Result<()> {
-        let mut position = 0_u64;
+    async fn date_documents(&self, container: &mut Arc<Container>, shard: Shard) -> Result<()> {
+        let mut range = shard.range(Family::Feed, &[]);
         loop {
             let snapshot = self.store().snapshot().await?;
-            let mut range = shard.range(Family::Feed, &[]);
-            range.start.extend_from_slice(&position.to_be_bytes());
             let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: usize::MAX };
             let page = snapshot.scan(&range, Direction::Forward, limit).await?;
-            let mut reached = position;
             let mut batch = Batch { guards: vec![container.guard()], ..Batch::default() };
             for (key, value) in &page.rows {
                 let (lsn, ordinal) = sequence_of(key)?;
-                reached = lsn + 1;
                 let mut entry = FeedEntry::decode(value)?;
                 let record_key = shard.record(&entry.document);
                 let record = snapshot.get(&record_key).await?.map(Record::decode).transpose()?;
                 let mut record = record.ok_or(Error::Corrupt("a feed entry has no record"))?;
-                let dates = container.ttl().dates_of(record.body())?;
+                let dates = container.ttl().redated(&record.life, record.body())?;
                 if dates == record.life.dates {
                     continue;
                 }
+                let before = index::expiry_keys(shard, &entry.document, &record);
                 record.life.dates = dates;
+                let expiry = index::expiry_keys(shard, &entry.document, &record);
+                batch.deletes.extend(before.into_iter().filter(|key| !expiry.contains(key)));
                 entry.life = record.life.clone();
                 let mut life = Vec::new();
                 record.life.encode(&mut life);
@@ -198,24 +198,27 @@ impl Engine {
                         put(key, life.clone());
                     }
                 }
-                for key in index::expiry_keys(shard, &entry.document, &record) {
+                for key in expiry {
                     put(key, record.size().to_be_bytes().to_vec());
                 }
                 put(shard.sequenced(Family::Feed, lsn, ordinal), entry.encode());
                 put(record_key.clone(), record.encode().0);
                 batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
             }
-            match self.store().commit(batch).await {
-                Ok(_) => position = reached,
-                // Look again at this page; what was written meanwhile has its date already.
-                Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Record) => {
-                    continue;
+            if !batch.puts.is_empty() {
+                match self.store().commit(batch).await {
+                    Ok(_) => {}
+                    // Look again at this page; what was written meanwhile has its date already.
+                    Err(StoreError::Conflict { .. }) => {
+                        *container = self.reload(container)?;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
                 }
-                Err(StoreError::Conflict { .. }) => return Err(Error::Contention),
-                Err(error) => return Err(error.into()),
             }
-            if !page.more {
-                return Ok(());
+            match page.rows.last() {
+                Some((last, _)) if page.more => range.start = [&last[..], &[0]].concat(),
+                _ => return Ok(()),
             }
         }
     }

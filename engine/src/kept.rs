@@ -156,7 +156,8 @@ impl Engine {
         let key = keys::kept(owner, kind as u8, name);
         let guards = vec![owner_guard, Guard { key: key.clone(), expect: Expect::Absent }];
         let row = Row { modified: now.seconds(), value };
-        let version = catalog.commit(guards, vec![new_row(key, &row)?], Vec::new(), Resource::Kept).await?;
+        let version =
+            catalog.commit(guards, vec![new_row(key, &row)?], Vec::new(), Error::Contention).await?;
         let kept = Kept {
             id: number(version)?,
             owner,
@@ -186,7 +187,7 @@ impl Engine {
         let guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
         let row = Row { modified: now.seconds(), value };
         let put = changed_row(key, current.id, &row)?;
-        let version = catalog.commit(guards, vec![put], Vec::new(), Resource::Kept).await?;
+        let version = catalog.commit(guards, vec![put], Vec::new(), Error::Contention).await?;
         let next = Kept { value: row.value, modified: row.modified, version, ..current };
         catalog.shelf_mut().0.insert((next.owner, kind as u8, next.name.clone()), next.clone());
         Ok(next)
@@ -202,7 +203,7 @@ impl Engine {
         let guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
         let mut deletes = vec![key];
         deletes.extend(catalog.shelf().keys_below(current.id));
-        catalog.commit(guards, Vec::new(), deletes, Resource::Kept).await?;
+        catalog.commit(guards, Vec::new(), deletes, Error::Contention).await?;
         let mut shelf = catalog.shelf_mut();
         shelf.drop_below(current.id);
         shelf.0.remove(&(current.owner, kind as u8, current.name));

@@ -133,6 +133,14 @@ impl Shard {
         Slot(self.container.wrapping_mul(SLOTS_MAX).wrapping_add(u32::from(self.slot)))
     }
 
+    /// The slot whose keys would follow this one's.
+    pub fn next(self) -> Self {
+        match self.slot.checked_add(1) {
+            Some(slot) => Self { slot, ..self },
+            None => Self { container: self.container.wrapping_add(1), slot: 0 },
+        }
+    }
+
     /// The start of a key of `family`.
     fn start(self, family: Family, capacity: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(PREFIX_LEN + capacity);

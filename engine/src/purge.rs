@@ -116,7 +116,7 @@ impl Engine {
         }
         if purged.documents > 0 || walked_to.is_some() {
             let batch = match purged.documents {
-                0 => position_batch(shard, walked_to.unwrap_or_default()),
+                0 => position_batch(container, shard, walked_to.unwrap_or_default()),
                 _ => changes.into_purge(now.seconds()),
             };
             match self.store().commit(batch).await {
@@ -158,9 +158,11 @@ impl Engine {
     }
 }
 
-fn position_batch(shard: Shard, position: Vec<u8>) -> Batch {
+/// Guarded like the others, so that nothing is left behind in a container that is being dropped.
+fn position_batch(container: &Container, shard: Shard, position: Vec<u8>) -> Batch {
     let put = Put { key: shard.single(Family::PurgePosition), value: position, marks: Vec::new() };
-    Batch { puts: vec![put], urgency: Urgency::Background, ..Batch::default() }
+    let guards = vec![container.guard()];
+    Batch { guards, puts: vec![put], urgency: Urgency::Background, ..Batch::default() }
 }
 
 /// The search for victims in one slot.
@@ -255,7 +257,7 @@ impl<'a> Search<'a> {
     async fn dates(&mut self) -> Result<()> {
         for rule in self.container.ttl().date_rules.clone() {
             let family = self.shard.range(Family::Date, &rule.id.to_be_bytes());
-            let after = rule.seconds.map(|seconds| i64::from(seconds) * 1000);
+            let after = rule.in_force().map(|seconds| i64::from(seconds) * 1000);
             self.queue(family, self.cuts.date(rule.id).through, |date| {
                 after.map(|after| Timestamp(date.saturating_add(after).max(0) as u64))
             })

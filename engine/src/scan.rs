@@ -4,12 +4,13 @@
 //! may give more than was asked for, never less: the language above filters exactly. Every page is one snapshot and
 //! one `now`; the position it leaves is a few bytes that any process can go on from.
 //!
-//! An index that is not whole (being built, or lazy) is followed by a second leg over the feed, for the documents
-//! that have no entries yet, so an answer is never wrong, only slower.
+//! An index that is not whole (being built, or lazy) is followed by a second leg over the feed, so an answer is never
+//! wrong, only slower. Which documents belong to which leg is settled when the scan comes to a slot, by their commits,
+//! and stays so while the index is built further between two pages.
 
 use std::ops::Bound;
 
-use mayfly_storage::store::{Direction, KeyRange, PageLimit, Snapshot, prefix_end};
+use mayfly_storage::store::{Counter, Direction, KeyRange, PageLimit, Snapshot, prefix_end};
 use mayfly_value::{keycode, partition::Epk};
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     container::Container,
     engine::Engine,
     error::{Error, Result},
-    keys::{DocumentKey, Family, PREFIX_LEN, Shard},
+    keys::{DocumentKey, Family, PREFIX_LEN, Shard, be_u64},
     record::{FeedEntry, Record},
     ttl::{Cuts, Life},
 };
@@ -87,6 +88,8 @@ pub enum Access {
 pub struct Position {
     slot: u16,
     leg: Leg,
+    /// Only for an index.
+    index: Option<IndexedAtStart>,
     after: Vec<u8>,
 }
 
@@ -96,25 +99,65 @@ enum Leg {
     Unindexed = 1,
 }
 
+/// How far a slot's index was when the scan came to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct IndexedAtStart {
+    epoch: u32,
+    /// Commits after `through` up to `until` are left to the second leg.
+    through: u64,
+    until: u64,
+}
+
+impl IndexedAtStart {
+    const LEN: usize = 20;
+
+    fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.epoch.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&self.through.to_be_bytes());
+        bytes.extend_from_slice(&self.until.to_be_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let epoch = u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?);
+        let (through, until) = (bytes.get(4..12)?, bytes.get(12..Self::LEN)?);
+        Some(Self { epoch, through: be_u64(through), until: be_u64(until) })
+    }
+
+    fn leaves(&self, lsn: u64) -> bool {
+        self.through < lsn && lsn <= self.until
+    }
+}
+
+/// Set beside the leg when the position is one in an index.
+const INDEXED: u8 = 2;
+
 impl Position {
+    fn start_of(slot: u16) -> Self {
+        Self { slot, leg: Leg::Main, index: None, after: Vec::new() }
+    }
+
     /// For a continuation token.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.slot.to_be_bytes().to_vec();
-        bytes.push(self.leg as u8);
+        bytes.push(self.leg as u8 | if self.index.is_some() { INDEXED } else { 0 });
+        bytes.extend(self.index.map(IndexedAtStart::to_bytes).unwrap_or_default());
         bytes.extend_from_slice(&self.after);
         bytes
     }
 
     /// From a continuation token.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        match bytes {
-            [high, low, leg @ (0 | 1), after @ ..] => Ok(Self {
-                slot: u16::from_be_bytes([*high, *low]),
-                leg: if *leg == 0 { Leg::Main } else { Leg::Unindexed },
-                after: after.to_vec(),
-            }),
-            _ => Err(Error::BadContinuation),
-        }
+        let [high, low, flags @ 0..=3, rest @ ..] = bytes else { return Err(Error::BadContinuation) };
+        let (index, after) = match flags & INDEXED {
+            0 => (None, rest),
+            _ => {
+                let index = IndexedAtStart::from_bytes(rest).ok_or(Error::BadContinuation)?;
+                (Some(index), &rest[IndexedAtStart::LEN..])
+            }
+        };
+        let leg = if flags & 1 == 0 { Leg::Main } else { Leg::Unindexed };
+        Ok(Self { slot: u16::from_be_bytes([*high, *low]), leg, index, after: after.to_vec() })
     }
 }
 
@@ -155,6 +198,9 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ScanPage> {
         let snapshot = self.store().snapshot().await?;
+        // After the snapshot: the entries of an index policy that has been replaced since the caller looked may be gone
+        // already, while one that came after the snapshot only finds its index not built yet.
+        let container = &*self.reload(container)?;
         let walk =
             Walk { container, access, direction, cuts: container.ttl().cuts(now), snapshot: &*snapshot };
         walk.page(position, limit).await
@@ -189,13 +235,14 @@ impl Walk<'_> {
             Some(position) if slots.contains(&position.slot) => position,
             Some(_) => return Err(Error::BadContinuation),
             None => match slots.first() {
-                Some(slot) => Position { slot: *slot, leg: Leg::Main, after: Vec::new() },
+                Some(slot) => Position::start_of(*slot),
                 None => return Ok(ScanPage { found: Vec::new(), next: None, scanned: 0 }),
             },
         };
         let mut page = ScanPage { found: Vec::new(), next: None, scanned: 0 };
         let mut bytes = 0;
         loop {
+            self.settle_legs(&mut at).await?;
             let room = PageLimit {
                 rows: (limit.rows - page.found.len()).min(ENTRIES_MAX),
                 bytes: limit.bytes.saturating_sub(bytes).max(1),
@@ -212,6 +259,29 @@ impl Walk<'_> {
         }
     }
 
+    /// Decides which documents of a slot belong to which leg, when the scan comes to it.
+    async fn settle_legs(&self, at: &mut Position) -> Result<()> {
+        let state = &self.container.row.index;
+        match (self.access, at.index) {
+            (Access::Records(_), None) => Ok(()),
+            (Access::Index { .. }, None) => {
+                let shard = self.container.shard(u32::from(at.slot));
+                let (through, until) = match state.ready {
+                    true => (0, 0),
+                    false => (
+                        indexed_through(self.snapshot, shard, state.epoch).await?,
+                        last_commit(self.snapshot, shard).await?,
+                    ),
+                };
+                at.index = Some(IndexedAtStart { epoch: state.epoch, through, until });
+                Ok(())
+            }
+            // Positions in an index mean nothing to the index of another policy.
+            (Access::Index { .. }, Some(index)) if index.epoch == state.epoch => Ok(()),
+            _ => Err(Error::BadContinuation),
+        }
+    }
+
     /// Reads some rows at `at` and moves it; says whether its leg has more.
     async fn advance(
         &self,
@@ -221,7 +291,7 @@ impl Walk<'_> {
         bytes: &mut usize,
     ) -> Result<bool> {
         let shard = self.container.shard(u32::from(at.slot));
-        let mut range = self.range(shard, at.leg);
+        let mut range = self.range(shard, at);
         let prefix = PREFIX_LEN;
         if !at.after.is_empty() {
             let head = range.start.get(..prefix).unwrap_or_default();
@@ -254,8 +324,11 @@ impl Walk<'_> {
                     None => return Err(Error::Corrupt("an index entry has no record")),
                 },
             };
+            if at.leg == Leg::Main && at.index.is_some_and(|index| index.leaves(record.lsn)) {
+                continue;
+            }
             *bytes += record.size() as usize;
-            let position = Position { slot: at.slot, leg: at.leg, after: entry.key };
+            let position = Position { after: entry.key, ..at.clone() };
             page.found.push(Found { slot: at.slot, record, position });
         }
         Ok(rows.more)
@@ -266,8 +339,7 @@ impl Walk<'_> {
         let (entry, hash_checked) = match (leg, self.access) {
             (Leg::Unindexed, _) => {
                 let entry = FeedEntry::decode(&value)?;
-                let unindexed = entry.epoch != self.container.row.index.epoch;
-                let live = unindexed && self.cuts.is_live(&entry.life);
+                let live = self.cuts.is_live(&entry.life);
                 (Entry { document: entry.document, record: None, live, key: after.to_vec() }, false)
             }
             (Leg::Main, Access::Records(_)) => {
@@ -292,25 +364,29 @@ impl Walk<'_> {
     }
 
     fn next_leg(&self, at: &mut Position, slots: &[u16]) -> bool {
-        let indexed = matches!(self.access, Access::Index { .. });
         at.after.clear();
-        if at.leg == Leg::Main && indexed && !self.container.row.index.ready {
+        if at.leg == Leg::Main && at.index.is_some_and(|index| index.through < index.until) {
             at.leg = Leg::Unindexed;
             return true;
         }
         let place = slots.iter().position(|slot| *slot == at.slot);
         match place.and_then(|place| slots.get(place + 1)) {
             Some(slot) => {
-                *at = Position { slot: *slot, leg: Leg::Main, after: Vec::new() };
+                *at = Position::start_of(*slot);
                 true
             }
             None => false,
         }
     }
 
-    fn range(&self, shard: Shard, leg: Leg) -> KeyRange {
-        match (leg, self.access) {
-            (Leg::Unindexed, _) => shard.range(Family::Feed, &[]),
+    fn range(&self, shard: Shard, at: &Position) -> KeyRange {
+        match (at.leg, self.access) {
+            (Leg::Unindexed, _) => {
+                let (through, until) = at.index.map_or((0, 0), |index| (index.through, index.until));
+                let whole = shard.range(Family::Feed, &[]);
+                let bound = |lsn: u64| [&whole.start[..], &lsn.saturating_add(1).to_be_bytes()].concat();
+                KeyRange { start: bound(through), end: Some(bound(until)), ..whole }
+            }
             (Leg::Main, Access::Records(hashes)) => {
                 let mut range = shard.range(Family::Record, &[]);
                 let prefix = range.start.clone();
@@ -354,6 +430,21 @@ impl Walk<'_> {
             Leg::Main => self.direction,
             Leg::Unindexed => Direction::Forward,
         }
+    }
+}
+
+/// The commit through which every document of a slot has its entries of `epoch`.
+pub(crate) async fn indexed_through(snapshot: &dyn Snapshot, shard: Shard, epoch: u32) -> Result<u64> {
+    let row = snapshot.get(&shard.single(Family::IndexPosition)).await?;
+    let row = row.filter(|row| row.len() == 16 && be_u64(row) == u64::from(epoch));
+    Ok(row.map_or(0, |row| be_u64(&row[8..])))
+}
+
+/// The last commit of a slot.
+pub(crate) async fn last_commit(snapshot: &dyn Snapshot, shard: Shard) -> Result<u64> {
+    match snapshot.get(&shard.single(Family::Counter)).await? {
+        Some(row) => Ok(Counter::decode(&row).ok_or(Error::Corrupt("a counter cannot be read"))?.seq),
+        None => Ok(0),
     }
 }
 

@@ -62,6 +62,11 @@ impl Timeline {
         Ok(Timestamp(self.told.fetch_max(now, Ordering::AcqRel).max(now)))
     }
 
+    /// The latest time anybody has been told.
+    pub fn told(&self) -> Timestamp {
+        Timestamp(self.told.load(Ordering::Acquire))
+    }
+
     /// Moves the horizon on before somebody has to wait for it. Does nothing while nobody asks for the time.
     pub async fn renew_ahead(&self) -> Result<()> {
         let told = self.told.load(Ordering::Acquire);

@@ -112,6 +112,12 @@ const OWN_NEVER: u8 = 0x80;
 const OWN_SECONDS: u8 = 0x40;
 const DATES_MAX: usize = 0x3F;
 
+/// Date rules in one container at a time. A life has room for a date under each.
+const DATE_RULES_MAX: usize = DATES_MAX;
+
+/// Date rules in one container over time, each as often as it was made longer.
+const GENERATIONS_MAX: u16 = 10_000;
+
 impl Life {
     /// The second the document's own `ttl` ends, if it has one.
     pub fn own_deadline(&self) -> Option<i64> {
@@ -123,7 +129,7 @@ impl Life {
 
     /// Appends the stored form: flags, `_ts`, own seconds if any, dates.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        assert!(self.dates.len() <= DATES_MAX, "a container has at most {DATES_MAX} date rules");
+        assert!(self.dates.len() <= DATES_MAX, "a life has at most {DATES_MAX} dates");
         let own = match self.own {
             OwnTtl::Inherit => 0,
             OwnTtl::Never => OWN_NEVER,
@@ -194,17 +200,33 @@ impl Default for Watermark {
 }
 
 /// Documents expire `seconds` after the earliest date they have at `path`.
+///
+/// A rule that is made longer goes on in a second generation, for documents written from then on: the watermark it
+/// leaves is about documents of the first one only. Unlike `_ts`, a date may lie before it in a document that comes
+/// after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DateRule {
-    /// Names the rule in stored lives. Never reused in a container.
+    /// Names the generation in stored lives. Never reused in a container.
     pub id: u16,
+    /// Names the rule: the number of its first generation.
+    pub rule: u16,
     /// Where the date or dates are; arrays on the way are looked into.
     pub path: Vec<String>,
     /// The rule's length; `None` once it has been dropped (its watermark stays).
     pub seconds: Option<u32>,
     /// What had expired when the rule was last changed, in milliseconds.
-    #[serde(default)]
     pub dead: Watermark,
+    /// Whether documents that are written now belong to this generation.
+    pub open: bool,
+    /// Documents are still being given their dates; nothing expires by the rule yet.
+    pub building: bool,
+}
+
+impl DateRule {
+    /// The rule's length, if documents expire by it.
+    pub fn in_force(&self) -> Option<u32> {
+        self.seconds.filter(|_| !self.building)
+    }
 }
 
 /// All rules about time to live in one container, and the watermarks of the rules before.
@@ -218,7 +240,7 @@ pub struct TtlPolicy {
     /// For documents with their own `ttl`, by deadline.
     #[serde(default)]
     pub own_dead: Watermark,
-    /// Date rules, dropped ones included.
+    /// Date rules, all generations of them, dropped ones included.
     #[serde(default)]
     pub date_rules: Vec<DateRule>,
 }
@@ -243,28 +265,53 @@ impl TtlPolicy {
         next
     }
 
-    /// The policy with another date rule, and the rule's number.
+    /// The policy with another date rule, and the rule's number. It is in force once every document has its date.
     pub fn with_date_rule(&self, path: &Path, seconds: u32) -> Result<(Self, u16)> {
-        if self.date_rules.len() >= DATES_MAX {
-            return Err(Error::bad_request(format!("a container has at most {DATES_MAX} date rules")));
+        if self.date_rules.iter().filter(|rule| rule.open).count() >= DATE_RULES_MAX {
+            return Err(Error::bad_request(format!("a container has at most {DATE_RULES_MAX} date rules")));
         }
         let mut next = self.clone();
-        let id = self.date_rules.iter().map(|rule| rule.id + 1).max().unwrap_or(0);
+        let id = next.next_generation()?;
         let path = path.segments().to_vec();
-        next.date_rules.push(DateRule { id, path, seconds: Some(seconds), dead: Watermark::NONE });
+        let dead = Watermark::NONE;
+        let rule = DateRule { id, rule: id, path, seconds: Some(seconds), dead, open: true, building: true };
+        next.date_rules.push(rule);
         Ok((next, id))
     }
 
-    /// The policy after a date rule gets another length at `now`, or none (dropped).
-    pub fn with_date_rule_seconds(&self, id: u16, seconds: Option<u32>, now: Timestamp) -> Result<Self> {
-        let mut next = self.clone();
-        let rule = next.date_rules.iter_mut().find(|rule| rule.id == id && rule.seconds.is_some());
-        let Some(rule) = rule else { return Err(Error::bad_request("there is no such date rule")) };
-        if let Some(old) = rule.seconds {
-            let after = i64::from(old) * 1000;
-            rule.dead.raise(now.0 as i64 - after, after);
+    fn next_generation(&self) -> Result<u16> {
+        match self.date_rules.iter().map(|rule| rule.id + 1).max().unwrap_or(0) {
+            id if id < GENERATIONS_MAX => Ok(id),
+            _ => Err(Error::bad_request("the date rules of this container were changed too often")),
         }
-        rule.seconds = seconds;
+    }
+
+    /// The policy after every document has its date under a rule.
+    pub fn with_date_rule_built(&self, rule: u16) -> Result<Self> {
+        let mut next = self.clone();
+        let built = next.date_rules.iter_mut().find(|each| each.rule == rule && each.building);
+        built.ok_or_else(|| Error::bad_request("there is no such date rule"))?.building = false;
+        Ok(next)
+    }
+
+    /// The policy after a date rule gets another length at `now`, or none (dropped).
+    pub fn with_date_rule_seconds(&self, rule: u16, seconds: Option<u32>, now: Timestamp) -> Result<Self> {
+        let mut next = self.clone();
+        let mut last: Option<DateRule> = None;
+        for generation in next.date_rules.iter_mut().filter(|each| each.rule == rule) {
+            let Some(old) = generation.in_force() else { continue };
+            last = Some(generation.clone());
+            let after = i64::from(old) * 1000;
+            generation.dead.raise(now.0 as i64 - after, after);
+            generation.seconds = seconds;
+            generation.open &= seconds.is_some_and(|new| new <= old);
+        }
+        let last = last.ok_or_else(|| Error::bad_request("there is no such date rule"))?;
+        let is_open = next.date_rules.iter().any(|each| each.rule == rule && each.open);
+        if let (Some(_), false) = (seconds, is_open) {
+            let id = next.next_generation()?;
+            next.date_rules.push(DateRule { id, seconds, dead: Watermark::NONE, open: true, ..last });
+        }
         Ok(next)
     }
 
@@ -281,7 +328,7 @@ impl TtlPolicy {
         }
         let dates = self.date_rules.iter().map(|rule| {
             let mut dead = rule.dead;
-            if let Some(seconds) = rule.seconds {
+            if let Some(seconds) = rule.in_force() {
                 let after = i64::from(seconds) * 1000;
                 dead.raise(now.0 as i64 - after, after);
             }
@@ -299,7 +346,7 @@ impl TtlPolicy {
         };
         let by_date = life.dates.iter().filter_map(|(id, date)| {
             let rule = self.date_rules.iter().find(|rule| rule.id == *id)?;
-            Some(date.saturating_add(i64::from(rule.seconds?) * 1000))
+            Some(date.saturating_add(i64::from(rule.in_force()?) * 1000))
         });
         by_ttl
             .map(|seconds| seconds * 1000)
@@ -309,14 +356,36 @@ impl TtlPolicy {
             .map(|ms| Timestamp(ms.max(0) as u64))
     }
 
-    /// The earliest date of `document` under each rule in force.
+    /// The earliest date of `document` under each rule, as it is written now.
     pub fn dates_of(&self, document: &RawDocument) -> Result<Vec<(u16, i64)>> {
         let mut dates = Vec::new();
-        for rule in self.date_rules.iter().filter(|rule| rule.seconds.is_some()) {
+        for rule in self.date_rules.iter().filter(|rule| rule.open) {
             if let Some(date) = earliest_date(RawBsonRef::Document(document), &rule.path)? {
                 dates.push((rule.id, date));
             }
         }
+        Ok(dates)
+    }
+
+    /// The dates of a document that was written before: those it has, as far as they still mean something, and those
+    /// under rules that came later.
+    pub fn redated(&self, life: &Life, document: &RawDocument) -> Result<Vec<(u16, i64)>> {
+        let generation = |id: u16| self.date_rules.iter().find(|rule| rule.id == id);
+        if let Some(dead) = life.dates.iter().find(|(id, date)| {
+            generation(*id).is_some_and(|rule| rule.seconds.is_none() && *date <= rule.dead.through)
+        }) {
+            // Gone by a rule that has been dropped, and to stay so. No other rule matters any more.
+            return Ok(vec![*dead]);
+        }
+        let mut dates = life.dates.clone();
+        dates.retain(|(id, _)| generation(*id).is_some_and(|rule| rule.seconds.is_some()));
+        for (id, date) in self.dates_of(document)? {
+            let rule_of = |id: u16| generation(id).map(|rule| rule.rule);
+            if dates.iter().all(|(other, _)| rule_of(*other) != rule_of(id)) {
+                dates.push((id, date));
+            }
+        }
+        dates.sort_unstable();
         Ok(dates)
     }
 

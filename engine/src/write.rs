@@ -489,10 +489,8 @@ impl<'a> Desk<'a> {
     fn committed(self, lsn: u64) -> Transaction {
         self.engine.metrics().of(self.container.id).writes.add(self.outcomes.len() as u64);
         let outcomes = self.outcomes.into_iter().map(|outcome| Outcome {
-            record: match outcome.effect {
-                Effect::Created | Effect::Replaced => outcome.record.map(|record| record.committed(lsn)),
-                Effect::Read | Effect::Deleted => outcome.record,
-            },
+            // What this transaction wrote has no number yet; what it only read has one.
+            record: outcome.record.map(|record| if record.lsn == 0 { record.committed(lsn) } else { record }),
             ..outcome
         });
         Transaction { outcomes: outcomes.collect(), lsn }

@@ -3,13 +3,23 @@
 //! Over the seam of [`mayfly_storage::store::Store`] there are four wrappers, each a store itself: [`mirror`] runs
 //! two stores side by side, [`recorder`] writes down what is written, [`faulty`] fails on demand, and [`crash`]
 //! shows what a crash after each commit would leave.
+//!
+//! Above it, [`world`] is an engine whose store, clock and identifiers belong to the test; [`script`] and
+//! [`commands`] run tests that are text; [`model`] says what the engine must answer, and [`trace`] holds it to that.
 
+pub mod commands;
 pub mod crash;
 pub mod faulty;
 pub mod mirror;
+pub mod model;
 pub mod recorder;
+pub mod script;
+pub mod trace;
+pub mod world;
 
+pub use commands::Commands;
 pub use crash::CrashImages;
 pub use faulty::Faulty;
 pub use mirror::Mirror;
 pub use recorder::Recorder;
+pub use world::{Backend, World};

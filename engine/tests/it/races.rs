@@ -1,0 +1,154 @@
+//! Requests that overlap: one decides on what another has just changed.
+//!
+//! Nothing runs at the same time here; a test holds what a slow request would hold (a container it looked up, a time
+//! it took) and lets a quick one go by.
+
+use mayfly_engine::{Direction, DocumentId, InvalidTtl, Operation, PageLimit};
+use mayfly_testkit::{
+    Backend, World,
+    world::{definition, definition_with_ttl, document, id_of, index_access, key_of_id, text_id},
+};
+
+const ALL: PageLimit = PageLimit { rows: 100, bytes: usize::MAX };
+
+/// A scan by an index whose policy was replaced meanwhile sees what was written since, and nothing that is gone.
+#[tokio::test]
+async fn a_scan_with_a_container_of_yesterday() {
+    let world = World::new(Backend::Mirrored).await;
+    let before = world.create_container(definition("c", "/id")).await.unwrap();
+    world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
+    world.create("c", r#"{"id":"b","n":2}"#).await.unwrap();
+    world.change("c", |definition| definition.indexing.excluded = vec![]).await.unwrap();
+    world.delete("c", "a").await.unwrap();
+    world.create("c", r#"{"id":"x","n":3}"#).await.unwrap();
+    for reaped in [false, true] {
+        if reaped {
+            world.build_indexes().await.unwrap();
+            world.reap().await.unwrap();
+        }
+        let now = world.now().await;
+        let access = index_access("/n");
+        let page = world.engine().scan(&before, &access, Direction::Forward, None, ALL, now).await.unwrap();
+        let mut ids: Vec<_> = page.found.iter().map(|found| text_id(&found.record)).collect();
+        ids.sort();
+        assert_eq!(ids, ["b", "x"], "reaped: {reaped}");
+    }
+}
+
+/// The log of a container that was changed since the caller looked it up.
+#[tokio::test]
+async fn a_log_with_a_container_of_yesterday() {
+    let world = World::new(Backend::Memory).await;
+    let mut definition = definition_with_ttl("c", Some(5));
+    definition.log_minutes = Some(10);
+    let before = world.create_container(definition).await.unwrap();
+    world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    world.set_ttl("c", Some(6)).await.unwrap();
+    world.advance(6);
+    let now = world.now().await;
+    let page = world.engine().log(&before, 0, 0, 100, now).await.unwrap();
+    assert_eq!(page.events.len(), 2);
+}
+
+/// A write decided under the old definition is decided again under the new one.
+#[tokio::test]
+async fn a_write_with_a_container_of_yesterday() {
+    let world = World::new(Backend::Mirrored).await;
+    let before = world.create_container(definition("c", "/id")).await.unwrap();
+    world.set_ttl("c", Some(10)).await.unwrap();
+    let now = world.now().await;
+    let write = |json: &str| {
+        let body = document(json);
+        let (id, key) = (id_of(&body), key_of_id("a"));
+        let operation = Operation::Create { id, body };
+        let engine = world.engine().clone();
+        let before = before.clone();
+        async move { engine.write(&before, &key, operation, InvalidTtl::Refuse, now).await }
+    };
+    assert!(write(r#"{"id":"a","ttl":0}"#).await.is_err(), "time to live is on by now");
+    write(r#"{"id":"a"}"#).await.unwrap();
+    world.advance(10);
+    assert_eq!(world.get("c", "a").await, None);
+    world.must_be_clean().await;
+}
+
+/// A default is switched off by a request that took its time before another one saw a document gone.
+#[tokio::test]
+async fn a_default_changed_by_a_slow_request() {
+    let world = World::new(Backend::Memory).await;
+    world.create_container(definition_with_ttl("c", Some(10))).await.unwrap();
+    world.create("c", r#"{"id":"inherits"}"#).await.unwrap();
+    world.create("c", r#"{"id":"own","ttl":10}"#).await.unwrap();
+    world.advance(9);
+    let slow = world.now().await;
+    world.advance(1);
+    assert!(world.ids("c").await.is_empty());
+    let container = world.must_container("c");
+    let mut definition = container.definition().clone();
+    definition.default_ttl = None;
+    world.engine().replace_container(&container, definition, None, slow).await.unwrap();
+    assert!(world.ids("c").await.is_empty(), "what was seen to be gone stays gone");
+}
+
+/// The same for a date rule.
+#[tokio::test]
+async fn a_date_rule_dropped_by_a_slow_request() {
+    let world = World::new(Backend::Memory).await;
+    let container = world.create_container(definition("c", "/id")).await.unwrap();
+    world.create("c", r#"{"id":"a","d":{"$date":1000}}"#).await.unwrap();
+    let path = mayfly_value::path::Path::parse("/d").unwrap();
+    let now = world.now().await;
+    let (container, rule) = world.engine().create_date_rule(&container, &path, 10, now).await.unwrap();
+    world.advance(9);
+    let slow = world.now().await;
+    world.advance(1);
+    assert!(world.ids("c").await.is_empty());
+    world.engine().change_date_rule(&container, rule, None, slow).await.unwrap();
+    assert!(world.ids("c").await.is_empty());
+}
+
+/// A write whose time is behind what the slot has seen takes the slot's time: `_ts` never goes down along a feed.
+#[tokio::test]
+async fn a_write_of_a_slow_request() {
+    let world = World::new(Backend::Mirrored).await;
+    let container = world.create_container(definition("c", "/id")).await.unwrap();
+    let slow = world.now().await;
+    world.advance(60);
+    world.create("c", r#"{"id":"quick"}"#).await.unwrap();
+    let operation = Operation::Create { id: DocumentId::text("slow"), body: document(r#"{"id":"slow"}"#) };
+    let key = key_of_id("slow");
+    let write = world.engine().write(&container, &key, operation, InvalidTtl::Refuse, slow);
+    let (outcome, lsn) = write.await.unwrap();
+    assert_eq!((outcome.record.unwrap().ts(), lsn), (1060, 2));
+    world.must_be_clean().await;
+}
+
+/// Many at once write one document: every write counts once, each sees the one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_of_one_document() {
+    const WRITERS: usize = 8;
+    const WRITES: usize = 5;
+    let world = World::new(Backend::Embedded).await;
+    let container = world.create_container(definition("c", "/id")).await.unwrap();
+    world.create("c", r#"{"id":"a","n":0}"#).await.unwrap();
+    let now = world.now().await;
+    let mut writers = tokio::task::JoinSet::new();
+    for _ in 0..WRITERS {
+        let (engine, container) = (world.engine().clone(), container.clone());
+        writers.spawn(async move {
+            for _ in 0..WRITES {
+                let modify = std::sync::Arc::new(|record: &mayfly_engine::Record| {
+                    let n = record.body().get_i32("n").unwrap() + 1;
+                    Ok(document(&format!(r#"{{"id":"a","n":{n}}}"#)))
+                });
+                let operation = Operation::Modify { id: DocumentId::text("a"), modify, if_match: None };
+                engine.write(&container, &key_of_id("a"), operation, InvalidTtl::Refuse, now).await.unwrap();
+            }
+        });
+    }
+    while let Some(writer) = writers.join_next().await {
+        writer.unwrap();
+    }
+    assert_eq!(world.get("c", "a").await.unwrap(), format!(r#"{{"id":"a","n":{}}}"#, WRITERS * WRITES));
+    world.must_be_clean().await;
+}

@@ -1,0 +1,521 @@
+//! The time-to-live contract, line by line.
+//!
+//! Each test is named after the line it shows. What needs a protocol (the wording of refusals, headers, request charges
+//! on the wire) or a machine (speed) is shown where that is; scripts and the model go further into most of these.
+
+use mayfly_engine::{
+    Access, Direction, DocumentId, Error, EventKind, FeedStart, HashRange, InvalidTtl, Operation, Resource,
+    charge,
+};
+use mayfly_testkit::{
+    Backend, World,
+    world::{
+        START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, partition_key,
+    },
+};
+
+const BACKENDS: [Backend; 2] = [Backend::Memory, Backend::Embedded];
+
+/// A world with a container `c` of this default, partitioned by id.
+async fn world_with(backend: Backend, ttl: Option<i64>) -> World {
+    let world = World::new(backend).await;
+    world.create_container(definition_with_ttl("c", ttl)).await.unwrap();
+    world
+}
+
+async fn count(world: &World, name: &str) -> u64 {
+    let now = world.now().await;
+    world.engine().usage(&world.must_container(name), now).await.unwrap().live.documents
+}
+
+/// The ids that a scan, an index scan, a reversed one and the feed show.
+async fn seen_by_all_walks(world: &World, name: &str) -> Vec<usize> {
+    let mut seen = Vec::new();
+    for access in [Access::Records(HashRange::all()), index_access("/n")] {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            seen.push(world.scan(name, &access, direction, 2).await.unwrap().len());
+        }
+    }
+    let now = world.now().await;
+    let container = world.must_container(name);
+    let all = HashRange::all();
+    let feed = world.engine().changes(&container, 0, FeedStart::Beginning, &all, 100, now).await.unwrap();
+    seen.push(feed.records.len());
+    seen
+}
+
+/// 1. An expired document is invisible to every operation at its second, with no background task having run.
+#[tokio::test]
+async fn ttl_01_expired_is_invisible_to_everything() {
+    for backend in BACKENDS {
+        let world = world_with(backend, Some(10)).await;
+        world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
+        world.create("c", r#"{"id":"b","n":2,"ttl":11}"#).await.unwrap();
+        world.advance(9);
+        assert_eq!(seen_by_all_walks(&world, "c").await, [2; 5]);
+        world.advance(1);
+        assert_eq!(world.get("c", "a").await, None);
+        assert_eq!(seen_by_all_walks(&world, "c").await, [1; 5]);
+        assert_eq!(count(&world, "c").await, 1);
+        let now = world.now().await;
+        let container = world.must_container("c");
+        let forecast = world.engine().forecast(&container, None, now).await.unwrap();
+        assert_eq!(forecast.live.documents, 1);
+        let read = [Operation::Read { id: DocumentId::text("a") }];
+        let key = key_of_id("a");
+        let refused = world.engine().transact(&container, &key, &read, InvalidTtl::Refuse, now);
+        assert!(matches!(refused.await.unwrap_err().error, Error::NotFound(Resource::Document)));
+    }
+}
+
+/// 2. Its id, unique keys and etag are free at once; the new document is another one.
+#[tokio::test]
+async fn ttl_02_id_unique_keys_and_etag_are_free_at_once() {
+    for backend in BACKENDS {
+        let world = World::new(backend).await;
+        let mut with_unique = definition("c", "/pk");
+        with_unique.default_ttl = Some(5.try_into().unwrap());
+        with_unique.unique_keys = vec![vec!["/u".to_owned()]];
+        world.create_container(with_unique).await.unwrap();
+        let first = world.create("c", r#"{"id":"a","pk":1,"u":1}"#).await.unwrap();
+        let taken = world.create("c", r#"{"id":"b","pk":1,"u":1}"#).await;
+        assert!(matches!(taken, Err(Error::UniqueViolation)));
+        world.advance(5);
+        let replaced = world.replace("c", r#"{"id":"a","pk":1,"u":1}"#).await;
+        assert!(matches!(replaced, Err(Error::NotFound(Resource::Document))));
+        let delete = Operation::Delete { id: DocumentId::text("a"), if_match: None };
+        let deleted = world.write("c", &partition_key("1"), delete).await;
+        assert!(matches!(deleted, Err(Error::NotFound(Resource::Document))));
+        world.create("c", r#"{"id":"b","pk":1,"u":1}"#).await.unwrap();
+        let second = world.create("c", r#"{"id":"a","pk":1,"u":2}"#).await.unwrap();
+        assert_ne!(first.birth, second.birth);
+        assert_ne!(first.lsn, second.lsn);
+        world.must_be_clean().await;
+    }
+}
+
+/// 3. One `now` per page: what is decided with the same time agrees, whatever the clock does meanwhile.
+#[tokio::test]
+async fn ttl_03_one_now_per_page() {
+    let world = world_with(Backend::Memory, Some(10)).await;
+    world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
+    let now = world.now().await;
+    world.advance(100);
+    let container = world.must_container("c");
+    let access = Access::Records(HashRange::all());
+    let limit = mayfly_engine::PageLimit { rows: 10, bytes: usize::MAX };
+    let page = world.engine().scan(&container, &access, Direction::Forward, None, limit, now).await.unwrap();
+    let usage = world.engine().usage(&container, now).await.unwrap();
+    assert_eq!((page.found.len() as u64, usage.live.documents), (1, 1));
+}
+
+/// 4. Reading never writes, and hiding is no delete.
+#[tokio::test]
+async fn ttl_04_reading_never_writes() {
+    let world = world_with(Backend::Memory, Some(10)).await;
+    world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
+    world.advance(10);
+    world.now().await;
+    world.writes();
+    assert_eq!(world.get("c", "a").await, None);
+    seen_by_all_walks(&world, "c").await;
+    count(&world, "c").await;
+    assert!(world.writes().is_empty());
+    assert_eq!(world.must_be_clean().await.records, 1);
+}
+
+/// 5. Deadlines are 64-bit.
+#[tokio::test]
+async fn ttl_05_deadlines_do_not_overflow() {
+    for start in [START, 2_147_483_647, 4_294_967_295, 4_294_967_296, 253_402_300_800] {
+        let world = world_with(Backend::Memory, Some(2_147_483_647)).await;
+        world.set_clock(start);
+        let record = world.upsert("c", r#"{"id":"a"}"#).await.unwrap();
+        let at = world.engine().expires_at(&world.must_container("c"), &record).unwrap();
+        assert_eq!(at.seconds(), start + 2_147_483_647);
+        world.advance(2_147_483_646);
+        assert!(world.get("c", "a").await.is_some());
+        world.advance(1);
+        assert_eq!(world.get("c", "a").await, None);
+    }
+}
+
+/// 6. The clock never runs backwards for expiry: not by a step, a restart, or a crash.
+#[tokio::test]
+async fn ttl_06_time_never_goes_back() {
+    for backend in BACKENDS {
+        let mut world = world_with(backend, Some(10)).await;
+        world.create("c", r#"{"id":"a"}"#).await.unwrap();
+        world.advance(10);
+        let seen_gone_at = world.now().await;
+        assert_eq!(world.get("c", "a").await, None);
+        world.set_clock(START);
+        assert_eq!(world.get("c", "a").await, None);
+        world.crash().await.unwrap();
+        assert!(world.now().await >= seen_gone_at);
+        assert_eq!(world.get("c", "a").await, None);
+        world.reopen().await.unwrap();
+        assert!(world.now().await >= seen_gone_at);
+        assert_eq!(world.get("c", "a").await, None);
+        assert!(!world.engine().ahead_of_clock().is_zero());
+    }
+}
+
+/// 7. What several engines on one store tell agrees: the second one sees the first one's time and deadlines.
+#[tokio::test]
+async fn ttl_07_engines_on_one_store_agree() {
+    let store = std::sync::Arc::new(mayfly_storage::MemoryStore::new());
+    let at = |seconds| mayfly_engine::Timestamp::from_seconds(seconds);
+    let one = World::on(store.clone(), at(START)).await.unwrap();
+    let now = one.now().await;
+    one.engine().create_database("db", now).await.unwrap();
+    one.create_container(definition_with_ttl("c", Some(10))).await.unwrap();
+    one.create("c", r#"{"id":"a"}"#).await.unwrap();
+    one.advance(10);
+    assert_eq!(one.get("c", "a").await, None);
+    let slower = World::on(store, at(START)).await.unwrap();
+    assert_eq!(slower.get("c", "a").await, None);
+}
+
+/// 8. Changing a default is one metadata write whatever is stored, effective for the next request.
+#[tokio::test]
+async fn ttl_08_changing_a_default_is_one_write() {
+    let world = world_with(Backend::Memory, None).await;
+    for documents in [1, 300] {
+        for id in 0..documents {
+            world.upsert("c", &format!(r#"{{"id":"{id}"}}"#)).await.unwrap();
+        }
+        world.advance(10);
+        world.now().await;
+        for ttl in [Some(100), Some(10), Some(-1), None] {
+            world.writes();
+            world.set_ttl("c", ttl).await.unwrap();
+            let puts = world.writes().iter().filter(|write| is_put(write)).count();
+            assert_eq!(puts, 1, "to {ttl:?} with {documents} documents");
+        }
+        assert_eq!(count(&world, "c").await, 0, "10 seconds old under a default of 10");
+        world.purge().await.unwrap();
+    }
+}
+
+fn is_put(write: &mayfly_testkit::recorder::Write) -> bool {
+    matches!(write, mayfly_testkit::recorder::Write::Put(..))
+}
+
+/// 9. Expiry is final, whatever happens to the rule afterwards.
+#[tokio::test]
+async fn ttl_09_expiry_is_final() {
+    for after in [None, Some(-1), Some(11), Some(2_147_483_647)] {
+        for backend in BACKENDS {
+            let world = world_with(backend, Some(10)).await;
+            world.create("c", r#"{"id":"inherits"}"#).await.unwrap();
+            world.create("c", r#"{"id":"own","ttl":10}"#).await.unwrap();
+            world.advance(9);
+            world.create("c", r#"{"id":"young"}"#).await.unwrap();
+            world.advance(1);
+            world.set_ttl("c", after).await.unwrap();
+            assert_eq!(world.ids("c").await, ["young"], "after a default of {after:?}");
+            world.set_ttl("c", None).await.unwrap();
+            assert_eq!(world.ids("c").await, ["young"]);
+        }
+    }
+}
+
+/// 10. Off: nothing expires. −1: only own ttls. Set again: the ttls still there count again.
+#[tokio::test]
+async fn ttl_10_off_and_on_again() {
+    let world = world_with(Backend::Memory, None).await;
+    world.create("c", r#"{"id":"inherits"}"#).await.unwrap();
+    world.create("c", r#"{"id":"own","ttl":100}"#).await.unwrap();
+    world.advance(50);
+    assert_eq!(world.ids("c").await, ["inherits", "own"]);
+    world.set_ttl("c", Some(-1)).await.unwrap();
+    world.advance(49);
+    assert_eq!(world.ids("c").await, ["inherits", "own"]);
+    world.set_ttl("c", None).await.unwrap();
+    world.advance(50);
+    assert_eq!(world.ids("c").await, ["inherits", "own"]);
+    world.set_ttl("c", Some(1000)).await.unwrap();
+    assert_eq!(world.ids("c").await, ["inherits"]);
+}
+
+/// 11. Any write restarts the countdown; removing `ttl` returns to the default; −1 pins.
+#[tokio::test]
+async fn ttl_11_any_write_restarts_the_countdown() {
+    let world = world_with(Backend::Memory, Some(10)).await;
+    world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    for body in [r#"{"id":"a"}"#, r#"{"id":"a","ttl":10}"#, r#"{"id":"a"}"#] {
+        world.advance(9);
+        world.replace("c", body).await.unwrap();
+    }
+    world.advance(9);
+    world.upsert("c", r#"{"id":"a","ttl":-1}"#).await.unwrap();
+    world.advance(1_000_000);
+    assert!(world.get("c", "a").await.is_some());
+}
+
+/// 12. The preview says what a default would do; setting it does that.
+#[tokio::test]
+async fn ttl_12_the_preview_is_right() {
+    let world = world_with(Backend::Memory, None).await;
+    for age in 0..10 {
+        world.create("c", &format!(r#"{{"id":"{age}"}}"#)).await.unwrap();
+        world.advance(1);
+    }
+    for ttl in [1, 5, 9] {
+        let now = world.now().await;
+        let container = world.must_container("c");
+        let default = Some(ttl.try_into().unwrap());
+        let forecast = world.engine().forecast(&container, default, now).await.unwrap();
+        assert_eq!(forecast.live.documents, 10);
+        assert_eq!(forecast.at_once.documents, 10 - ttl as u64 + 1);
+        assert_eq!(forecast.within_hour.documents, ttl as u64 - 1);
+    }
+    assert_eq!(count(&world, "c").await, 10, "asking changes nothing");
+    world.set_ttl("c", Some(5)).await.unwrap();
+    assert_eq!(count(&world, "c").await, 4);
+}
+
+/// 13. Purge finds its victims in order of time and looks at no others; it leaves no orphan.
+#[tokio::test]
+async fn ttl_13_purge_takes_what_is_due_and_all_of_it() {
+    for backend in BACKENDS {
+        let world = World::new(backend).await;
+        let mut with_all = definition("c", "/pk");
+        with_all.default_ttl = Some(100.try_into().unwrap());
+        with_all.unique_keys = vec![vec!["/u".to_owned()]];
+        with_all.log_minutes = Some(10);
+        world.create_container_in_slots(with_all, 4).await.unwrap();
+        for n in 0..300 {
+            let ttl = if n % 3 == 0 { r#","ttl":50"# } else { "" };
+            let pk = n % 7;
+            world.create("c", &format!(r#"{{"id":"{n}","pk":{pk},"u":{n}{ttl}}}"#)).await.unwrap();
+        }
+        assert_eq!(world.purge().await.unwrap().documents, 0);
+        world.advance(50);
+        let purged = world.purge().await.unwrap();
+        assert_eq!(purged.documents, 100);
+        assert_eq!(purged.next.unwrap().seconds(), START + 100);
+        assert_eq!(world.must_be_clean().await.records, 200);
+        world.advance(50);
+        assert_eq!(world.purge().await.unwrap().documents, 200);
+        let report = world.must_be_clean().await;
+        assert_eq!((report.records, report.entries), (0, 0));
+        assert_eq!(world.purge().await.unwrap().next, None);
+    }
+}
+
+/// 15. Purge costs the user nothing: no charge changes, and expired documents count nowhere.
+#[tokio::test]
+async fn ttl_15_expired_documents_cost_nothing() {
+    let mut charges = Vec::new();
+    for purged in [false, true] {
+        let world = world_with(Backend::Memory, Some(10)).await;
+        world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
+        world.advance(10);
+        if purged {
+            world.purge().await.unwrap();
+        }
+        let now = world.now().await;
+        let usage = world.engine().usage(&world.must_container("c"), now).await.unwrap();
+        assert_eq!((usage.live.documents, usage.live.bytes), (0, 0));
+        let body = document(r#"{"id":"a","n":1}"#);
+        let operation = Operation::Upsert { id: id_of(&body), body, if_match: None };
+        let outcome = world.write("c", &key_of_id("a"), operation).await.unwrap();
+        assert_eq!(outcome.effect, mayfly_engine::Effect::Created);
+        charges.push(outcome.charge);
+    }
+    assert_eq!(charges[0], charges[1]);
+    assert_eq!(charges[0], charge::write(document(r#"{"id":"a","n":1}"#).as_bytes().len() as u32, 2));
+}
+
+/// 16. Disk space comes back without anyone asking.
+///
+/// Not yet: purge leaves nothing in the store, but the embedded store's files keep what was in them until compaction
+/// comes by, and nothing makes it. This shows what holds today: purging does not need much room of its own. Once the
+/// store reclaims, the files must end well below a half of their peak.
+#[tokio::test]
+async fn ttl_16_disk_space_comes_back() {
+    const BATCHES: usize = 20;
+    const DOCUMENTS: usize = 100;
+    let world = World::new(Backend::Embedded).await;
+    let mut definition = definition("c", "/pk");
+    definition.default_ttl = Some(10.try_into().unwrap());
+    definition.indexing.included = vec!["/n/?".to_owned()];
+    definition.indexing.excluded = vec!["/*".to_owned()];
+    let container = world.create_container(definition).await.unwrap();
+    for batch in 0..BATCHES {
+        let create = |n: usize| {
+            let id = batch * DOCUMENTS + n;
+            let body = document(&format!(r#"{{"id":"{id}","pk":1,"n":{n},"text":"{}"}}"#, noise(id, 10_000)));
+            Operation::Create { id: id_of(&body), body }
+        };
+        let (operations, now) = ((0..DOCUMENTS).map(create).collect::<Vec<_>>(), world.now().await);
+        let key = partition_key("1");
+        let done = world.engine().transact(&container, &key, &operations, InvalidTtl::Refuse, now).await;
+        done.unwrap();
+    }
+    let peak = world.stats().disk_bytes;
+    assert!(peak > 10_000_000, "{peak}");
+    world.advance(10);
+    assert_eq!(world.purge().await.unwrap().documents, (BATCHES * DOCUMENTS) as u64);
+    let report = world.must_be_clean().await;
+    assert_eq!((report.records, report.entries), (0, 0));
+    let after = world.stats().disk_bytes;
+    assert!(after < peak * 3 / 2, "{after} bytes after {peak}");
+}
+
+/// Text that does not compress well, the same for the same seed.
+fn noise(seed: usize, length: usize) -> String {
+    let mut state = seed as u64 + 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'0' + (state % 64) as u8).to_ascii_lowercase()
+    };
+    (0..length).map(|_| next()).filter(|c| c.is_ascii_alphanumeric()).collect()
+}
+
+/// 17. One container's backlog does not starve another's, and purge goes on in read-only state.
+#[tokio::test]
+async fn ttl_17_a_backlog_starves_nobody() {
+    let world = world_with(Backend::Memory, Some(1)).await;
+    world.create_container(definition_with_ttl("other", Some(1))).await.unwrap();
+    for n in 0..1000 {
+        world.create("c", &format!(r#"{{"id":"{n}"}}"#)).await.unwrap();
+    }
+    world.create("other", r#"{"id":"a"}"#).await.unwrap();
+    world.advance(1);
+    world.engine().set_read_only(true);
+    let now = world.now().await;
+    let tick = world.engine().purge(now).await.unwrap();
+    assert!(tick.more, "one tick does not take a thousand documents");
+    let usage = world.engine().usage(&world.must_container("other"), now).await.unwrap();
+    assert_eq!((usage.backlog.documents, usage.purged.documents), (0, 1));
+    world.purge().await.unwrap();
+    assert_eq!(world.must_be_clean().await.records, 0);
+}
+
+/// 18. Purge changes no answer. The model shows it at length; here is the smallest case.
+#[tokio::test]
+async fn ttl_18_purge_changes_no_answer() {
+    let mut answers = Vec::new();
+    for purges in [false, true] {
+        let world = world_with(Backend::Memory, Some(10)).await;
+        let mut told = Vec::new();
+        for round in 0..5 {
+            let created = world.create("c", &format!(r#"{{"id":"{round}","n":{round}}}"#)).await.unwrap();
+            world.advance(4);
+            if purges {
+                world.purge().await.unwrap();
+            }
+            let now = world.now().await;
+            let container = world.must_container("c");
+            let all = HashRange::all();
+            let feed = world.engine().changes(&container, 0, FeedStart::Beginning, &all, 9, now).await;
+            let feed = feed.unwrap();
+            told.push(format!(
+                "{:?} {:?} {} {} {:?} {}",
+                created.birth,
+                world.ids("c").await,
+                count(&world, "c").await,
+                feed.position,
+                feed.records.iter().map(|record| record.lsn).collect::<Vec<_>>(),
+                world.engine().lsn(&container, 0).await.unwrap(),
+            ));
+        }
+        answers.push(told);
+    }
+    assert_eq!(answers[0], answers[1]);
+}
+
+/// 19. Expiry is an event, once per version, with the second it happened.
+#[tokio::test]
+async fn ttl_19_expiry_is_an_event() {
+    for purges in [false, true] {
+        let world = World::new(Backend::Memory).await;
+        let mut logged = definition_with_ttl("c", Some(10));
+        logged.log_minutes = Some(60);
+        let container = world.create_container(logged).await.unwrap();
+        world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
+        world.advance(10);
+        if purges {
+            world.purge().await.unwrap();
+        }
+        world.advance(5);
+        world.create("c", r#"{"id":"a","n":2}"#).await.unwrap();
+        world.advance(100);
+        let now = world.now().await;
+        world.engine().log(&container, 0, 0, 100, now).await.unwrap();
+        let page = world.engine().log(&container, 0, 0, 100, now).await.unwrap();
+        let events: Vec<_> = page
+            .events
+            .iter()
+            .map(|(_, event)| (event.kind, event.expired_at.map(|at| at.seconds())))
+            .collect();
+        assert_eq!(
+            events,
+            [
+                (EventKind::Create, None),
+                (EventKind::Expire, Some(START + 10)),
+                (EventKind::Create, None),
+                (EventKind::Expire, Some(START + 25)),
+            ]
+        );
+        assert_eq!(page.events[1].1.previous().unwrap().get_i32("n").unwrap(), 1);
+    }
+}
+
+/// 20. Remaining life is readable, and follows the rules of the moment.
+#[tokio::test]
+async fn ttl_20_remaining_life_is_readable() {
+    let world = world_with(Backend::Memory, Some(10)).await;
+    let record = world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    let expires =
+        |world: &World| world.engine().expires_at(&world.must_container("c"), &record).map(|at| at.seconds());
+    assert_eq!(expires(&world), Some(START + 10));
+    world.set_ttl("c", Some(20)).await.unwrap();
+    assert_eq!(expires(&world), Some(START + 20));
+    world.set_ttl("c", Some(-1)).await.unwrap();
+    assert_eq!(expires(&world), None);
+}
+
+/// 22. Metrics: purged, backlog and lag, per container.
+#[tokio::test]
+async fn ttl_22_backlog_and_lag_are_measured() {
+    let world = world_with(Backend::Memory, Some(10)).await;
+    world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    world.create("c", r#"{"id":"b","ttl":15}"#).await.unwrap();
+    world.advance(17);
+    let container = world.must_container("c");
+    let usage = |now| world.engine().usage(&container, now);
+    let now = world.now().await;
+    let before = usage(now).await.unwrap();
+    assert_eq!((before.backlog.documents, before.lag_seconds), (2, 7));
+    world.purge().await.unwrap();
+    let after = usage(now).await.unwrap();
+    assert_eq!((after.backlog.documents, after.lag_seconds, after.purged.documents), (0, 0, 2));
+    assert_eq!(after.purged.bytes, before.backlog.bytes);
+    let metrics = world.engine().metrics().of(container.id);
+    assert_eq!((metrics.writes.get(), metrics.purged_documents.get()), (2, 2));
+}
+
+/// 24. The clock of the time machine: frozen it stands, advanced it moves everything, and sleepers wake.
+#[tokio::test]
+async fn ttl_24_time_can_be_moved() {
+    let world = world_with(Backend::Memory, Some(3600)).await;
+    world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    let clock = world.engine().clock().clone();
+    let wake_at = mayfly_engine::Timestamp::from_seconds(START + 3600);
+    let sleeper = async {
+        clock.sleep_until(wake_at).await;
+        world.get("c", "a").await
+    };
+    let mover = async {
+        assert!(world.get("c", "a").await.is_some());
+        world.advance(3600);
+    };
+    let (found, ()) = tokio::join!(sleeper, mover);
+    assert_eq!(found, None);
+}
