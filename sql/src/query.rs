@@ -73,7 +73,7 @@ impl Plan {
     /// Whether every document gives its rows when it is pushed. Such a query can be continued later from the
     /// next document with [`Plan::resume`].
     pub fn is_streaming(&self) -> bool {
-        self.bound.block.is_streaming()
+        self.bound.block.is_streaming() && !self.bound.ranks
     }
 
     /// Whether no row is known before all documents were pushed.

@@ -81,6 +81,9 @@ impl<'p> Stage<'p> {
         'p: 'd,
     {
         let mut out = Vec::new();
+        if let Input::Once = self.block.input {
+            return Ok(out);
+        }
         let inputs = match &mut self.inner {
             Some(inner) => inner.push(document, context)?,
             None => vec![document],

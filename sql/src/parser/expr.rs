@@ -21,25 +21,31 @@ use crate::token::{Keyword, Sign, Span, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn expr(&mut self) -> Result<Expr, SqlError> {
-        self.deeper(|parser| {
-            let start = parser.span();
-            let condition = parser.coalesce()?;
-            if !parser.take_sign(Sign::Question) {
-                return Ok(condition);
-            }
-            let then = parser.expr()?;
-            parser.expect_sign(Sign::Colon)?;
-            let otherwise = parser.expr()?;
-            parser.expr_from(start, ExprKind::Conditional(Box::new([condition, then, otherwise])))
-        })
+        self.deeper(Self::conditional)
+    }
+
+    fn conditional(&mut self) -> Result<Expr, SqlError> {
+        let start = self.span();
+        let condition = self.coalesce()?;
+        if self.is_sign(Sign::Question) { self.branches(start, condition) } else { Ok(condition) }
+    }
+
+    fn branches(&mut self, start: Span, condition: Expr) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::Question)?;
+        let then = self.expr()?;
+        self.expect_sign(Sign::Colon)?;
+        let otherwise = self.expr()?;
+        self.expr_from(start, ExprKind::Conditional(Box::new([condition, then, otherwise])))
     }
 
     fn coalesce(&mut self) -> Result<Expr, SqlError> {
         let start = self.span();
         let left = self.or()?;
-        if !self.take_sign(Sign::Coalesce) {
-            return Ok(left);
-        }
+        if self.is_sign(Sign::Coalesce) { self.alternative(start, left) } else { Ok(left) }
+    }
+
+    fn alternative(&mut self, start: Span, left: Expr) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::Coalesce)?;
         let right = self.deeper(Self::coalesce)?;
         self.expr_from(start, ExprKind::Coalesce(Box::new(left), Box::new(right)))
     }
@@ -61,9 +67,17 @@ impl Parser<'_> {
     ) -> Result<Expr, SqlError> {
         let start = self.span();
         let first = one(self)?;
-        if !self.is_keyword(keyword) {
-            return Ok(first);
-        }
+        if self.is_keyword(keyword) { self.links(start, first, keyword, one, kind) } else { Ok(first) }
+    }
+
+    fn links(
+        &mut self,
+        start: Span,
+        first: Expr,
+        keyword: Keyword,
+        one: fn(&mut Self) -> Result<Expr, SqlError>,
+        kind: fn(Vec<Expr>) -> ExprKind,
+    ) -> Result<Expr, SqlError> {
         let mut operands = vec![first];
         while self.take_keyword(keyword) {
             operands.push(one(self)?);
@@ -75,26 +89,37 @@ impl Parser<'_> {
         let start = self.span();
         let value = self.binary(0)?;
         let negated = self.take_keyword(Keyword::Not);
-        if self.take_keyword(Keyword::Between) {
-            let low = self.binary(0)?;
-            self.expect_keyword(Keyword::And)?;
-            let high = self.binary(0)?;
-            let operands = Box::new([value, low, high]);
-            return self.expr_from(start, ExprKind::Between { negated, operands });
+        match self.kind() {
+            TokenKind::Keyword(Keyword::Between) => self.between(start, value, negated),
+            TokenKind::Keyword(Keyword::In) => self.in_list(start, value, negated),
+            TokenKind::Keyword(Keyword::Like) => self.like(start, value, negated),
+            _ if negated => Err(self.unexpected()),
+            _ => Ok(value),
         }
-        if self.take_keyword(Keyword::In) {
-            self.expect_sign(Sign::ParenOpen)?;
-            let list = self.list(Self::expr)?;
-            self.expect_sign(Sign::ParenClose)?;
-            return self.expr_from(start, ExprKind::In { negated, value: Box::new(value), list });
-        }
-        if self.take_keyword(Keyword::Like) {
-            let pattern = Box::new(self.binary(0)?);
-            let escape = if self.take_keyword(Keyword::Escape) { Some(self.escape()?) } else { None };
-            let kind = ExprKind::Like { negated, value: Box::new(value), pattern, escape };
-            return self.expr_from(start, kind);
-        }
-        if negated { Err(self.unexpected()) } else { Ok(value) }
+    }
+
+    fn between(&mut self, start: Span, value: Expr, negated: bool) -> Result<Expr, SqlError> {
+        self.expect_keyword(Keyword::Between)?;
+        let low = self.binary(0)?;
+        self.expect_keyword(Keyword::And)?;
+        let high = self.binary(0)?;
+        let operands = Box::new([value, low, high]);
+        self.expr_from(start, ExprKind::Between { negated, operands })
+    }
+
+    fn in_list(&mut self, start: Span, value: Expr, negated: bool) -> Result<Expr, SqlError> {
+        self.expect_keyword(Keyword::In)?;
+        self.expect_sign(Sign::ParenOpen)?;
+        let list = self.list(Self::expr)?;
+        self.expect_sign(Sign::ParenClose)?;
+        self.expr_from(start, ExprKind::In { negated, value: Box::new(value), list })
+    }
+
+    fn like(&mut self, start: Span, value: Expr, negated: bool) -> Result<Expr, SqlError> {
+        self.expect_keyword(Keyword::Like)?;
+        let pattern = Box::new(self.binary(0)?);
+        let escape = if self.take_keyword(Keyword::Escape) { Some(self.escape()?) } else { None };
+        self.expr_from(start, ExprKind::Like { negated, value: Box::new(value), pattern, escape })
     }
 
     /// The string of one character after ESCAPE.
@@ -116,15 +141,22 @@ impl Parser<'_> {
     fn binary(&mut self, strength_min: u8) -> Result<Expr, SqlError> {
         let start = self.span();
         let mut left = self.unary()?;
-        while let Some((operator, strength)) = self.binary_operator() {
-            if strength < strength_min {
-                break;
-            }
-            self.advance();
-            let right = self.binary(strength + 1)?;
-            left = self.expr_from(start, ExprKind::Binary(operator, Box::new(left), Box::new(right)))?;
+        while let Some((operator, strength)) = self.binary_operator().filter(|(_, s)| *s >= strength_min) {
+            left = self.operand(start, left, operator, strength)?;
         }
         Ok(left)
+    }
+
+    fn operand(
+        &mut self,
+        start: Span,
+        left: Expr,
+        operator: BinaryOp,
+        strength: u8,
+    ) -> Result<Expr, SqlError> {
+        self.advance();
+        let right = self.binary(strength + 1)?;
+        self.expr_from(start, ExprKind::Binary(operator, Box::new(left), Box::new(right)))
     }
 
     fn binary_operator(&self) -> Option<(BinaryOp, u8)> {
@@ -155,14 +187,17 @@ impl Parser<'_> {
     }
 
     fn unary(&mut self) -> Result<Expr, SqlError> {
+        match self.kind() {
+            TokenKind::Sign(Sign::Minus) => self.prefixed(UnaryOp::Minus),
+            TokenKind::Sign(Sign::Plus) => self.prefixed(UnaryOp::Plus),
+            TokenKind::Sign(Sign::Tilde) => self.prefixed(UnaryOp::BitNot),
+            TokenKind::Keyword(Keyword::Not) => self.prefixed(UnaryOp::Not),
+            _ => self.postfix(),
+        }
+    }
+
+    fn prefixed(&mut self, operator: UnaryOp) -> Result<Expr, SqlError> {
         let start = self.span();
-        let operator = match self.kind() {
-            TokenKind::Sign(Sign::Minus) => UnaryOp::Minus,
-            TokenKind::Sign(Sign::Plus) => UnaryOp::Plus,
-            TokenKind::Sign(Sign::Tilde) => UnaryOp::BitNot,
-            TokenKind::Keyword(Keyword::Not) => UnaryOp::Not,
-            _ => return self.postfix(),
-        };
         self.advance();
         if operator == UnaryOp::Minus && *self.kind() == TokenKind::IntegerMinMagnitude {
             self.advance();
@@ -176,19 +211,24 @@ impl Parser<'_> {
         let start = self.span();
         let mut expr = self.primary()?;
         loop {
-            if self.take_sign(Sign::Dot) {
-                let name = self.expect_name()?;
-                expr = self.expr_from(start, ExprKind::Member(Box::new(expr), name))?;
-            } else if self.take_sign(Sign::BracketOpen) {
-                expr = self.indexer(expr, start)?;
-            } else {
-                return Ok(expr);
+            match self.kind() {
+                TokenKind::Sign(Sign::Dot) => expr = self.member_of(expr, start)?,
+                TokenKind::Sign(Sign::BracketOpen) => expr = self.indexer(expr, start)?,
+                _ => return Ok(expr),
             }
         }
     }
 
-    /// What follows `[` up to `]`. A constant name makes a member.
+    /// `.name`
+    pub(super) fn member_of(&mut self, of: Expr, start: Span) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::Dot)?;
+        let name = self.expect_name()?;
+        self.expr_from(start, ExprKind::Member(Box::new(of), name))
+    }
+
+    /// `[index]`. A constant name makes a member.
     pub(super) fn indexer(&mut self, of: Expr, start: Span) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::BracketOpen)?;
         let index = self.expr()?;
         self.expect_sign(Sign::BracketClose)?;
         let kind = match index.kind {
@@ -198,39 +238,46 @@ impl Parser<'_> {
         self.expr_from(start, kind)
     }
 
+    // This and the steps above call a function of their own for every rare case: they are on the stack once
+    // per level of nesting, and what a rare case keeps there would be kept at every level.
     fn primary(&mut self) -> Result<Expr, SqlError> {
-        let start = self.span();
-        if let Some(literal) = self.literal() {
-            self.advance();
-            return self.expr_from(start, ExprKind::Literal(literal));
-        }
         let opens = *self.kind_ahead(1) == TokenKind::Sign(Sign::ParenOpen);
-        match self.kind().clone() {
-            TokenKind::Parameter(name) => {
-                self.advance();
-                self.expr_from(start, ExprKind::Parameter(name))
-            }
-            TokenKind::Keyword(Keyword::Exists) => self.subquery_call(SubqueryKind::Exists),
-            TokenKind::Keyword(Keyword::Array) => self.subquery_call(SubqueryKind::Array),
-            TokenKind::Keyword(Keyword::Udf) => {
-                self.advance();
-                self.expect_sign(Sign::Dot)?;
-                self.call(start, true)
-            }
-            TokenKind::Keyword(Keyword::Left | Keyword::Right) if opens => self.call(start, false),
-            TokenKind::Identifier(name) if opens => match self.quantifier(&name) {
-                Some(kind) => self.subquery_call(kind),
-                None => self.call(start, false),
-            },
-            TokenKind::Identifier(_) | TokenKind::Keyword(Keyword::Let | Keyword::Rank) => {
-                let name = self.expect_name()?;
-                self.expr_from(start, ExprKind::Name(name))
-            }
+        match self.kind() {
             TokenKind::Sign(Sign::ParenOpen) => self.parenthesis(),
             TokenKind::Sign(Sign::BracketOpen) => self.array(),
             TokenKind::Sign(Sign::BraceOpen) => self.object(),
-            _ => Err(self.unexpected()),
+            TokenKind::Keyword(Keyword::Exists) => self.subquery_call(SubqueryKind::Exists),
+            TokenKind::Keyword(Keyword::Array) => self.subquery_call(SubqueryKind::Array),
+            TokenKind::Keyword(Keyword::Udf) => self.udf(),
+            TokenKind::Keyword(Keyword::Left | Keyword::Right) if opens => self.call(self.span(), false),
+            TokenKind::Identifier(_) if opens => match self.quantifier() {
+                Some(kind) => self.subquery_call(kind),
+                None => self.call(self.span(), false),
+            },
+            _ => self.leaf(),
         }
+    }
+
+    /// A literal, a parameter or a name.
+    fn leaf(&mut self) -> Result<Expr, SqlError> {
+        let start = self.span();
+        let kind = match (self.literal(), self.kind()) {
+            (Some(literal), _) => ExprKind::Literal(literal),
+            (None, TokenKind::Parameter(name)) => ExprKind::Parameter(name.clone()),
+            (None, _) => match self.name() {
+                Some(name) => ExprKind::Name(name),
+                None => return Err(self.unexpected()),
+            },
+        };
+        self.advance();
+        self.expr_from(start, kind)
+    }
+
+    fn udf(&mut self) -> Result<Expr, SqlError> {
+        let start = self.span();
+        self.advance();
+        self.expect_sign(Sign::Dot)?;
+        self.call(start, true)
     }
 
     fn literal(&self) -> Option<Literal> {
@@ -248,7 +295,8 @@ impl Parser<'_> {
     }
 
     /// ALL, FIRST and LAST are words of the language only before a subquery.
-    fn quantifier(&self, name: &str) -> Option<SubqueryKind> {
+    fn quantifier(&self) -> Option<SubqueryKind> {
+        let name = self.name()?;
         if *self.kind_ahead(2) != TokenKind::Keyword(Keyword::Select) {
             return None;
         }
@@ -289,13 +337,18 @@ impl Parser<'_> {
 
     /// `(expr)` or `(SELECT ...)`.
     fn parenthesis(&mut self) -> Result<Expr, SqlError> {
+        if *self.kind_ahead(1) == TokenKind::Keyword(Keyword::Select) {
+            return self.scalar_subquery();
+        }
+        self.advance();
+        let expr = self.expr()?;
+        self.expect_sign(Sign::ParenClose)?;
+        Ok(expr)
+    }
+
+    fn scalar_subquery(&mut self) -> Result<Expr, SqlError> {
         let start = self.span();
         self.advance();
-        if !self.is_keyword(Keyword::Select) {
-            let expr = self.expr()?;
-            self.expect_sign(Sign::ParenClose)?;
-            return Ok(expr);
-        }
         let query = self.deeper(Self::query)?;
         self.expect_sign(Sign::ParenClose)?;
         self.expr_from(start, ExprKind::Subquery(SubqueryKind::Scalar, Box::new(query)))
