@@ -7,6 +7,7 @@
 
 mod expr;
 mod from;
+mod primary;
 
 use crate::ast::{
     Count, CountKind, Direction, Expr, ExprKind, Item, OffsetLimit, OrderBy, OrderItem, QueryTree, Select,

@@ -25,7 +25,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mayfly_sql::{Context, Document, Progress, Query, Value};
+use mayfly_sql::{Context, Document, Query, Value};
 use mayfly_value::bson::RawDocumentBuf;
 use mayfly_value::json::{JsonLimits, parse_document};
 
@@ -62,8 +62,8 @@ fn scripts_give_what_they_say() {
 }
 
 fn find_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(folder).expect("scripts can be listed") {
+        let path = entry.expect("scripts can be listed").path();
         if path.is_dir() {
             find_files(&path, files);
         } else {
@@ -123,7 +123,7 @@ fn run_script(text: &str) -> Outcome {
             };
             documents.bodies = bodies.iter().map(parse).collect();
         }
-        if !content.iter().any(|line| *line == "---") {
+        if !content.contains(&"---") {
             out.push_str(block);
             continue;
         }
@@ -196,7 +196,6 @@ fn run_query(question: &[&str], documents: &Documents) -> Vec<String> {
 /// Runs over all documents; with `resumes`, in a new run for each of them.
 fn run_plan(plan: &mayfly_sql::Plan, documents: &Documents, resumes: bool) -> Vec<String> {
     let mut rows = Vec::new();
-    let mut progress = Progress::default();
     let mut run = match plan.run(Context::new(NOW_MS, 1)) {
         Ok(run) => run,
         Err(error) => return vec![error.to_json()],
@@ -219,11 +218,10 @@ fn run_plan(plan: &mayfly_sql::Plan, documents: &Documents, resumes: bool) -> Ve
             Err(error) => return vec![error.to_json()],
         }
         if resumes {
-            progress = run.progress();
-            run = plan.resume(Context::new(NOW_MS, 1), progress).unwrap();
+            let progress = run.progress();
+            run = plan.resume(Context::new(NOW_MS, 1), progress).expect("it ran before");
         }
     }
-    let _ = progress;
     match run.finish() {
         Ok(found) => rows.extend(found.iter().map(Value::to_json)),
         Err(error) => return vec![error.to_json()],
