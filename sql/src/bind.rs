@@ -21,7 +21,7 @@ use scope::Scope;
 
 use crate::ast::QueryTree;
 use crate::error::SqlError;
-use crate::plan::{Block, PathStep, Slot};
+use crate::plan::{Block, Bound, PathStep, Slot};
 use crate::token::Span;
 use crate::value::Value;
 
@@ -32,6 +32,15 @@ pub(crate) struct BoundQuery {
     pub slots: usize,
     /// Which slots hold a part of the document itself, and where in it.
     pub document_paths: HashMap<Slot, Vec<PathStep>>,
+}
+
+impl BoundQuery {
+    /// The path in the document that an expression reads, if it is nothing but that.
+    pub(crate) fn document_path(&self, bound: &Bound) -> Option<Vec<PathStep>> {
+        let (slot, steps) = bound.as_path()?;
+        let before = self.document_paths.get(&slot)?;
+        Some(before.iter().cloned().chain(steps).collect())
+    }
 }
 
 /// Binds a query. Positions in the error are bytes.

@@ -41,7 +41,7 @@ impl Query {
             bind::bind(&self.tree, &self.text, params).map_err(|error| error.located_in(&self.text))?;
         // A ranking counts all documents, not only those that can pass the filter.
         let hints = if bound.block.rank.is_some() { Hints::default() } else { hints::of(&bound) };
-        let info = PlanInfo::of(&self.tree, &bound.block);
+        let info = PlanInfo::of(&self.tree, &bound);
         Ok(Plan { bound, hints, info })
     }
 }
