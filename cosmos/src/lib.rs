@@ -20,6 +20,7 @@ mod reply;
 mod resource;
 pub mod rid;
 pub mod routes;
+mod scope;
 mod service;
 
 pub use address::{Address, ContainerRef, Ref};

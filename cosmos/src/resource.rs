@@ -124,6 +124,38 @@ pub fn push_document(
     record: &Record,
     out: &mut Vec<u8>,
 ) -> Result<(), ApiError> {
+    write_document(engine, container, slot, record, out).map(ObjectWriter::end)
+}
+
+/// Appends a document as the change feed shows it: with the number of its commit.
+pub fn push_changed_document(
+    engine: &Engine,
+    container: &Container,
+    slot: u16,
+    record: &Record,
+    out: &mut Vec<u8>,
+) -> Result<(), ApiError> {
+    let mut object = write_document(engine, container, slot, record, out)?;
+    object.field_int("_lsn", record.lsn as i64);
+    object.end();
+    Ok(())
+}
+
+/// A feed of documents that are JSON text already.
+pub fn document_feed(owner_rid: &str, documents: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = format!("{{\"_rid\":\"{owner_rid}\",\"Documents\":[").into_bytes();
+    body.extend_from_slice(&documents.join(&b","[..]));
+    body.extend_from_slice(format!("],\"_count\":{}}}", documents.len()).as_bytes());
+    body
+}
+
+fn write_document<'a>(
+    engine: &Engine,
+    container: &Container,
+    slot: u16,
+    record: &Record,
+    out: &'a mut Vec<u8>,
+) -> Result<ObjectWriter<'a>, ApiError> {
     let birth = record.birth;
     let number =
         birth.lsn << (SLOT_BITS + ORDINAL_BITS) | u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
@@ -137,8 +169,7 @@ pub fn push_document(
     object.field_str("_etag", &engine.etag(container, slot, record).to_string());
     object.field_str("_attachments", "attachments/");
     object.field_int("_ts", record.ts() as i64);
-    object.end();
-    Ok(())
+    Ok(object)
 }
 
 /// A feed of resources.

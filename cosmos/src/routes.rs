@@ -13,7 +13,7 @@ use crate::{
     auth::Intent::{self, Read, Write},
     call::Call,
     error::ApiError,
-    handlers::{Answer, account, containers, databases, documents, item_feed, ranges},
+    handlers::{Answer, account, batch, change_feed, containers, databases, documents, item_feed, ranges},
     headers,
 };
 
@@ -105,10 +105,10 @@ routes! {
     GET    "/dbs/{db}/colls/{coll}" Address::Container(_), Always, "ReadContainer", Read => containers::read;
     PUT    "/dbs/{db}/colls/{coll}" Address::Container(_), Always, "ReplaceContainer", Write => containers::replace;
     DELETE "/dbs/{db}/colls/{coll}" Address::Container(_), Always, "DeleteContainer", Write => containers::delete;
-    GET    "…/docs" Address::Documents(_), ChangeFeed, "ReadChangeFeed", Read;
+    GET    "…/docs" Address::Documents(_), ChangeFeed, "ReadChangeFeed", Read => change_feed::read;
     GET    "…/docs" Address::Documents(_), Always, "ListItems", Read => item_feed::read;
     POST   "…/docs" Address::Documents(_), Plan, "QueryPlan", Read;
-    POST   "…/docs" Address::Documents(_), Batch, "Batch", Write;
+    POST   "…/docs" Address::Documents(_), Batch, "Batch", Write => batch::run;
     POST   "…/docs" Address::Documents(_), Query, "QueryItems", Read;
     POST   "…/docs" Address::Documents(_), Upsert, "UpsertItem", Write => documents::upsert;
     POST   "…/docs" Address::Documents(_), Always, "CreateItem", Write => documents::create;

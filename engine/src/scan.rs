@@ -53,7 +53,7 @@ impl HashRange {
     }
 
     /// The slots of `container` that may hold such keys.
-    fn slots(&self, container: &Container) -> Vec<u16> {
+    pub fn slots(&self, container: &Container) -> Vec<u16> {
         let bounds = container.definition().partition_key.slot_bounds(container.slots());
         let overlaps = |slot: &usize| {
             let below_end = self.end.as_ref().is_none_or(|end| bounds[*slot].0 < end.0);

@@ -1,6 +1,8 @@
 //! What each route does: parse, ask the engine, shape the answer. One file per resource.
 
 pub mod account;
+pub mod batch;
+pub mod change_feed;
 pub mod containers;
 pub mod databases;
 pub mod documents;
