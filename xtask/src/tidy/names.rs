@@ -68,10 +68,10 @@ fn names(line: &str) -> Vec<&str> {
     candidates.filter(plain).collect()
 }
 
-/// Paths of source files and scripts, with at least one folder.
+/// Paths of source files, with at least one folder. Documents are linked to.
 fn files(line: &str) -> Vec<&str> {
     let is_path = |code: &&str| {
-        code.contains('/') && [".rs", ".md", ".toml", ".py", ".js"].iter().any(|end| code.ends_with(end))
+        code.contains('/') && [".rs", ".toml", ".py", ".js"].iter().any(|end| code.ends_with(end))
     };
     let plain =
         |code: &&str| !code.starts_with(['/', '.', '~']) && !code.contains(['<', '{', '*', ' ', '…', 'N']);
