@@ -384,9 +384,13 @@ impl From<mayfly_engine::Error> for ApiError {
         use mayfly_engine::{Error, Resource};
         match error {
             Error::NotFound(Resource::Document) => ApiError::item_not_found(),
-            Error::NotFound(Resource::Database | Resource::Container) => ApiError::resource_not_found(),
+            Error::NotFound(Resource::Database | Resource::Container | Resource::Kept) => {
+                ApiError::resource_not_found()
+            }
             Error::Exists(Resource::Document) => ApiError::item_exists(),
-            Error::Exists(Resource::Database | Resource::Container) => ApiError::resource_exists(),
+            Error::Exists(Resource::Database | Resource::Container | Resource::Kept) => {
+                ApiError::resource_exists()
+            }
             Error::UniqueViolation => ApiError::unique_violation(),
             Error::PreconditionFailed => ApiError::precondition_failed(),
             Error::PartitionKeyMismatch => ApiError::partition_key_mismatch(),

@@ -13,7 +13,10 @@ use crate::{
     auth::Intent::{self, Read, Write},
     call::Call,
     error::ApiError,
-    handlers::{Answer, account, batch, change_feed, containers, databases, documents, item_feed, ranges},
+    handlers::{
+        Answer, account, batch, change_feed, containers, databases, documents, item_feed, kept, offers,
+        ranges,
+    },
     headers,
 };
 
@@ -118,30 +121,36 @@ routes! {
     DELETE "…/docs/{id}" Address::Document { .. }, Always, "DeleteItem", Write => documents::delete;
     GET    "…/pkranges" Address::PartitionKeyRanges(_), Always, "ListRanges", Read => ranges::list;
     POST   "…/operations/partitionkeydelete" Address::PartitionKeyDelete(_), Always, "DeletePartition", Write;
-    GET    "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "ListScripts", Read;
-    POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "CreateScript", Write;
-    GET    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReadScript", Read;
-    PUT    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReplaceScript", Write;
+    GET    "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "ListScripts", Read => kept::list_all;
+    POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Query, "QueryScripts", Read;
+    POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "CreateScript", Write => kept::create;
+    GET    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReadScript", Read => kept::read;
+    PUT    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReplaceScript", Write => kept::replace;
     POST   "…/sprocs/{id}" Address::Script { .. }, Always, "ExecuteStoredProcedure", Write;
-    DELETE "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "DeleteScript", Write;
+    DELETE "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "DeleteScript", Write => kept::delete;
     GET    "…/conflicts" Address::Conflicts(_), Always, "ListConflicts", Read;
-    GET    "/dbs/{db}/users" Address::Users { .. }, Always, "ListUsers", Read;
-    POST   "/dbs/{db}/users" Address::Users { .. }, Always, "CreateUser", Write;
-    GET    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReadUser", Read;
-    PUT    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReplaceUser", Write;
-    DELETE "/dbs/{db}/users/{user}" Address::User { .. }, Always, "DeleteUser", Write;
-    GET    "…/permissions" Address::Permissions { .. }, Always, "ListPermissions", Read;
-    POST   "…/permissions" Address::Permissions { .. }, Always, "CreatePermission", Write;
-    GET    "…/permissions/{id}" Address::Permission { .. }, Always, "ReadPermission", Read;
-    PUT    "…/permissions/{id}" Address::Permission { .. }, Always, "ReplacePermission", Write;
-    DELETE "…/permissions/{id}" Address::Permission { .. }, Always, "DeletePermission", Write;
-    GET    "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "ListEncryptionKeys", Read;
-    POST   "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "CreateEncryptionKey", Write;
-    GET    "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "ReadEncryptionKey", Read;
-    GET    "/offers" Address::Offers, Always, "ListOffers", Read;
+    GET    "/dbs/{db}/users" Address::Users { .. }, Always, "ListUsers", Read => kept::list_all;
+    POST   "/dbs/{db}/users" Address::Users { .. }, Query, "QueryUsers", Read;
+    POST   "/dbs/{db}/users" Address::Users { .. }, Always, "CreateUser", Write => kept::create;
+    GET    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReadUser", Read => kept::read;
+    PUT    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReplaceUser", Write => kept::replace;
+    DELETE "/dbs/{db}/users/{user}" Address::User { .. }, Always, "DeleteUser", Write => kept::delete;
+    GET    "…/permissions" Address::Permissions { .. }, Always, "ListPermissions", Read => kept::list_all;
+    POST   "…/permissions" Address::Permissions { .. }, Query, "QueryPermissions", Read;
+    POST   "…/permissions" Address::Permissions { .. }, Always, "CreatePermission", Write => kept::create;
+    GET    "…/permissions/{id}" Address::Permission { .. }, Always, "ReadPermission", Read => kept::read;
+    PUT    "…/permissions/{id}" Address::Permission { .. }, Always, "ReplacePermission", Write => kept::replace;
+    DELETE "…/permissions/{id}" Address::Permission { .. }, Always, "DeletePermission", Write => kept::delete;
+    GET    "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "ListEncryptionKeys", Read => kept::list_all;
+    POST   "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Query, "QueryEncryptionKeys", Read;
+    POST   "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "CreateEncryptionKey", Write => kept::create;
+    GET    "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "ReadEncryptionKey", Read => kept::read;
+    PUT    "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "ReplaceEncryptionKey", Write => kept::replace;
+    DELETE "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "DeleteEncryptionKey", Write => kept::delete;
+    GET    "/offers" Address::Offers, Always, "ListOffers", Read => offers::list_all;
     POST   "/offers" Address::Offers, Always, "QueryOffers", Read;
-    GET    "/offers/{rid}" Address::Offer { .. }, Always, "ReadOffer", Read;
-    PUT    "/offers/{rid}" Address::Offer { .. }, Always, "ReplaceOffer", Write;
+    GET    "/offers/{rid}" Address::Offer { .. }, Always, "ReadOffer", Read => offers::read;
+    PUT    "/offers/{rid}" Address::Offer { .. }, Always, "ReplaceOffer", Write => offers::replace;
 }
 
 /// The row for a request.

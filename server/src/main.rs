@@ -10,6 +10,7 @@ use mayfly_server::node::Node;
 use mayfly_server::run::Server;
 use mayfly_server::settings::Settings;
 use mayfly_server::signals::Signals;
+use mayfly_server::ttl_command::{self, TtlCommand};
 use mayfly_server::{emulator_env, log};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +35,9 @@ enum Command {
         #[arg(long, env = "MAYFLY_DATA_DIR", default_value = DATA_DIR_DEFAULT, value_name = "DIR")]
         data_dir: PathBuf,
     },
+    /// Preview or set the time to live of a container on a running server
+    #[command(subcommand)]
+    Ttl(TtlCommand),
 }
 
 #[derive(Args)]
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Check { data_dir }) => run_check(&data_dir),
+        Some(Command::Ttl(command)) => run_ttl(command),
         Some(Command::Serve(serve)) => run_serve(*serve),
         None => run_serve(cli.serve),
     }
@@ -77,6 +82,20 @@ fn run_check(data_dir: &std::path::Path) -> ExitCode {
         Verdict::NotChecked(reason) => eprintln!("mayfly: {reason}"),
     }
     ExitCode::from(verdict.exit_code())
+}
+
+fn run_ttl(command: TtlCommand) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(1, &error),
+    };
+    match runtime.block_on(ttl_command::run(command)) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(1, &error),
+    }
 }
 
 fn run_serve(serve: Serve) -> ExitCode {

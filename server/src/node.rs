@@ -5,7 +5,7 @@
 //!
 //! Holds: the loops decide nothing. What a tick does is a function of the store and a time, and tested without them.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use http_body_util::BodyExt as _;
 use hyper::{Request, body::Incoming};
@@ -25,7 +25,7 @@ use crate::{
     backend::{Answer, Backend, BackendError},
     config::Config,
     connection::ConnectionInfo,
-    data_dir,
+    data_dir, disk,
     gauges::Gauges,
     load::Load,
     metrics::MetricsSource,
@@ -49,6 +49,8 @@ pub struct Node {
     pub(crate) keys: Keys,
     pub(crate) dev_clock: Option<Arc<AdjustableClock>>,
     cosmos: Cosmos,
+    /// Where the store's files are, if it has any.
+    store_path: Option<PathBuf>,
     load: Load,
     gauges: Gauges,
 }
@@ -67,6 +69,7 @@ impl Backend for Node {
             cosmos: Cosmos::new(engine.clone(), config.keys.clone()),
             keys: config.keys.clone(),
             dev_clock,
+            store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),
             load: Load::default(),
             gauges: Gauges::default(),
             engine,
@@ -89,6 +92,9 @@ impl Backend for Node {
         tasks.spawn(until(stopping.clone(), async move {
             loop {
                 node.log_failure("time", node.engine.renew_horizon().await);
+                if let Some(path) = &node.store_path {
+                    disk::watch(&node.engine, path);
+                }
                 pause(HORIZON_EVERY).await;
             }
         }));

@@ -3,7 +3,11 @@
 use hyper::StatusCode;
 use mayfly_engine::{Container, IndexingMode};
 
-use super::{Answer, list, resource as answer};
+use super::{
+    Answer, list,
+    offers::{self, Throughput},
+    resource as answer,
+};
 use crate::{
     address::{Address, ContainerRef, Ref},
     call::Call,
@@ -28,7 +32,16 @@ pub async fn create(call: &Call<'_>) -> Answer {
         _ => error,
     })?;
     let definition = policy::from_json(&call.json()?)?;
-    let container = call.engine.create_container(&database, definition, 1, call.now).await?;
+    let asked = Throughput::from_headers(call.headers)?;
+    let throughput = match asked {
+        None if offers::is_shared(call, database.id) => None,
+        asked => Some(asked.unwrap_or_else(Throughput::default_for_containers)),
+    };
+    let slots = throughput.as_ref().map_or(1, Throughput::ranges);
+    let container = call.engine.create_container(&database, definition, slots, call.now).await?;
+    if let Some(throughput) = throughput {
+        throughput.keep(call, container.id).await?;
+    }
     shaped(call, StatusCode::CREATED, &container).await
 }
 

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use serde_json::Value;
 
-use super::{Answer, list, resource as answer};
+use super::{Answer, list, offers::Throughput, resource as answer};
 use crate::{
     address::{Address, Ref},
     call::Call,
@@ -25,7 +25,11 @@ pub async fn create(call: &Call<'_>) -> Answer {
         Some(_) => return Err(ApiError::invalid_input()),
         None => return Err(ApiError::missing_properties(&["id"])),
     };
+    let throughput = Throughput::from_headers(call.headers)?;
     let database = call.engine.create_database(name, call.now).await?;
+    if let Some(throughput) = throughput {
+        throughput.keep(call, database.id).await?;
+    }
     Ok(answer(StatusCode::CREATED, &resource::database(&database), &database.etag().to_string()))
 }
 

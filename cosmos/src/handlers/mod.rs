@@ -8,6 +8,8 @@ pub mod databases;
 pub mod documents;
 pub mod item_body;
 pub mod item_feed;
+pub mod kept;
+pub mod offers;
 pub mod patch_body;
 pub mod ranges;
 
