@@ -4,6 +4,7 @@
 //! downwards only, and what the documents name is there. A test runs the same, so `cargo test` keeps it too.
 
 mod crates;
+mod families;
 mod names;
 
 use std::{
@@ -48,6 +49,7 @@ fn problems() -> Result<Vec<String>> {
         source(path, text, &mut problems);
     }
     crates::check(&mut problems)?;
+    families::check(&mut problems)?;
     names::check(&documents, &sources, &mut problems);
     if let Err(stale) = docs::check() {
         problems.push(stale.to_string());
