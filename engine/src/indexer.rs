@@ -46,7 +46,7 @@ impl Engine {
             all += self.counter(shard).await?.seq;
             done += self.index_position(container, shard).await?;
         }
-        Ok(if all == 0 { 100 } else { (done.min(all) * 100 / all) as u8 })
+        Ok((done.min(all) * 100).checked_div(all).map_or(100, |percent| percent as u8))
     }
 
     async fn index_container(&self, container: &Arc<Container>) -> Result<bool> {

@@ -127,7 +127,7 @@ impl Engine {
                     _ if !proposed.is_live(&entry.life) => &mut forecast.at_once,
                     None => &mut forecast.never,
                     Some(at) => match at.seconds().saturating_sub(now.seconds()) {
-                        0..=HOUR => &mut forecast.within_hour,
+                        ..=HOUR => &mut forecast.within_hour,
                         ..=DAY => &mut forecast.within_day,
                         ..=MONTH => &mut forecast.within_month,
                         _ => &mut forecast.later,
