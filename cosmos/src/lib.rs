@@ -16,6 +16,7 @@ pub mod headers;
 pub mod http_date;
 pub mod path;
 mod policy;
+mod query;
 mod reply;
 mod resource;
 pub mod rid;

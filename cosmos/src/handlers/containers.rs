@@ -13,6 +13,7 @@ use crate::{
     call::Call,
     error::ApiError,
     headers, policy,
+    query::resources,
     reply::Reply,
     resource,
 };
@@ -23,6 +24,14 @@ pub async fn list_all(call: &Call<'_>) -> Answer {
     let containers = call.engine.containers(&database);
     let rid = resource::database_rid(&database);
     list(call, &rid, "DocumentCollections", &containers, |container| resource::container(container))
+}
+
+/// `POST /dbs/{db}/colls` with a query
+pub async fn query(call: &Call<'_>) -> Answer {
+    let database = call.database(database_name(call)?)?;
+    let containers = call.engine.containers(&database);
+    let all: Vec<_> = containers.iter().map(|container| resource::container(container)).collect();
+    resources::query(call, &resource::database_rid(&database), "DocumentCollections", &all)
 }
 
 /// `POST /dbs/{db}/colls`

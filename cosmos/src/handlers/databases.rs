@@ -8,6 +8,7 @@ use crate::{
     address::{Address, Ref},
     call::Call,
     error::ApiError,
+    query::resources,
     reply::Reply,
     resource,
 };
@@ -15,6 +16,12 @@ use crate::{
 /// `GET /dbs`
 pub async fn list_all(call: &Call<'_>) -> Answer {
     list(call, "", "Databases", &call.engine.databases(), |database| resource::database(database))
+}
+
+/// `POST /dbs` with a query
+pub async fn query(call: &Call<'_>) -> Answer {
+    let all: Vec<_> = call.engine.databases().iter().map(|database| resource::database(database)).collect();
+    resources::query(call, "", "Databases", &all)
 }
 
 /// `POST /dbs`

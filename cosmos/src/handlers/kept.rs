@@ -12,6 +12,7 @@ use crate::{
     address::{Address, Ref, ScriptKind},
     call::Call,
     error::ApiError,
+    query::resources,
     reply::Reply,
     rid::{ChildKind, Rid},
 };
@@ -139,6 +140,14 @@ pub async fn list_all(call: &Call<'_>) -> Answer {
     let place = call.place()?;
     let all = call.engine.kept(place.kind, place.owner);
     list(call, &place.owner_rid, words(place.kind).1, &all, |kept| shape(call, &place, kept))
+}
+
+/// `POST` to a feed with a query
+pub async fn query(call: &Call<'_>) -> Answer {
+    let place = call.place()?;
+    let kept = call.engine.kept(place.kind, place.owner);
+    let all: Vec<_> = kept.iter().map(|kept| shape(call, &place, kept)).collect();
+    resources::query(call, &place.owner_rid, words(place.kind).1, &all)
 }
 
 /// `POST` to a feed: create, or upsert

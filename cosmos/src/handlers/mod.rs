@@ -11,6 +11,7 @@ pub mod item_feed;
 pub mod kept;
 pub mod offers;
 pub mod patch_body;
+pub mod queries;
 pub mod ranges;
 
 use hyper::StatusCode;

@@ -8,7 +8,9 @@ use mayfly_engine::{Kept, KeptKind};
 use serde_json::{Value, json};
 
 use super::{Answer, list, resource as answer};
-use crate::{address::Address, call::Call, error::ApiError, headers, reply::Reply, rid::Rid};
+use crate::{
+    address::Address, call::Call, error::ApiError, headers, query::resources, reply::Reply, rid::Rid,
+};
 
 /// The name under which an offer is kept; there is one per owner.
 const NAME: &str = "offer";
@@ -98,9 +100,11 @@ pub async fn list_all(call: &Call<'_>) -> Answer {
     list(call, "", "Offers", &call.engine.all_kept(KeptKind::Offer), |offer| shape(call, offer))
 }
 
-/// All offers as JSON, for queries.
-pub fn all(call: &Call<'_>) -> Vec<Value> {
-    call.engine.all_kept(KeptKind::Offer).iter().map(|offer| shape(call, offer)).collect()
+/// `POST /offers` with a query
+pub async fn query(call: &Call<'_>) -> Answer {
+    let offers = call.engine.all_kept(KeptKind::Offer);
+    let all: Vec<_> = offers.iter().map(|offer| shape(call, offer)).collect();
+    resources::query(call, "", "Offers", &all)
 }
 
 /// `GET /offers/{rid}`
