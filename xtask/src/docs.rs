@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 
 use mayfly_cosmos::routes::{ROUTES, When};
+use mayfly_sql::functions::FUNCTIONS;
 
 use crate::shell::{Failure, Result, failure, root};
 
-const BEGIN: &str = "<!-- routes: written by `cargo xtask docs` -->";
-const END: &str = "<!-- /routes -->";
+/// The tables: the name in their markers, and what writes them.
+const TABLES: [(&str, fn() -> String); 2] = [("routes", routes), ("functions", functions)];
 
 fn path() -> PathBuf {
     root().join("docs/compatibility.md")
@@ -31,10 +32,16 @@ pub fn check() -> Result<()> {
 
 /// The file as it should be.
 fn fresh() -> Result<String> {
-    let text = std::fs::read_to_string(path())?;
-    let parts = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) = parts.ok_or_else(|| Failure(format!("{BEGIN} … {END} is missing")))?;
-    Ok(format!("{before}{BEGIN}\n{}{END}{after}", routes()))
+    let mut text = std::fs::read_to_string(path())?;
+    for (name, table) in TABLES {
+        let begin = format!("<!-- {name}: written by `cargo xtask docs` -->");
+        let end = format!("<!-- /{name} -->");
+        let parts =
+            text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+        let (before, after) = parts.ok_or_else(|| Failure(format!("{begin} … {end} is missing")))?;
+        text = format!("{before}{begin}\n{}{end}{after}", table());
+    }
+    Ok(text)
 }
 
 /// One line per route of the protocol.
@@ -57,4 +64,14 @@ fn routes() -> String {
     let done = ROUTES.iter().filter(|route| route.handler.is_some()).count();
     table
         + &format!("\n{done} of {} operations are answered; the others are refused with 501.\n", ROUTES.len())
+}
+
+/// One line per function of the query language.
+fn functions() -> String {
+    let mut table = String::from("| function | what it gives |\n|---|---|\n");
+    let all = FUNCTIONS.iter().copied().flatten();
+    for function in all.clone() {
+        table += &format!("| `{}` | {} |\n", function.signature, function.help.replace('|', "\\|"));
+    }
+    table + &format!("\n{} functions.\n", all.count())
 }
