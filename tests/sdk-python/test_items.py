@@ -98,6 +98,15 @@ def test_a_patch_is_whole_or_not_at_all(container):
     assert container.read_item("1", "p")["n"] == 1
 
 
+def test_a_patch_may_have_a_condition(container):
+    container.create_item(item(n=1))
+    increment = [{"op": "incr", "path": "/n", "value": 1}]
+    assert container.patch_item("1", "p", increment, filter_predicate="FROM c WHERE c.n = 1")["n"] == 2
+    with pytest.raises(CosmosHttpResponseError) as refused:
+        container.patch_item("1", "p", increment, filter_predicate="FROM c WHERE c.n = 1")
+    assert refused.value.status_code == 412
+
+
 def test_a_stale_etag_is_refused(container):
     stale = container.create_item(item(n=1))["_etag"]
     container.replace_item("1", item(n=2))

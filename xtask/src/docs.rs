@@ -8,8 +8,11 @@ use mayfly_sql::functions::FUNCTIONS;
 
 use crate::shell::{Failure, Result, failure, root};
 
-/// The tables: the name in their markers, and what writes them.
-const TABLES: [(&str, fn() -> String); 2] = [("routes", routes), ("functions", functions)];
+/// What writes a table.
+type Writer = fn() -> String;
+
+/// The tables, by the name in their markers.
+const TABLES: [(&str, Writer); 2] = [("routes", routes), ("functions", functions)];
 
 fn path() -> PathBuf {
     root().join("docs/compatibility.md")

@@ -102,8 +102,11 @@ fn index_range(container: &Container, hint: &Hint, scope: &HashRange) -> Option<
     Some((rank, Access::Index { path: keycode::encode_path(&steps), low, high, within: scope.clone() }))
 }
 
+/// The tag of a type, and a range of its values in keys.
+type TypedRange = (u8, Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// Both ends are taken in, because a key holds less than a value: doubles for integers, the start of a long text.
-fn between(low: &Bounded, high: &Bounded) -> Option<(u8, Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+fn between(low: &Bounded, high: &Bounded) -> Option<TypedRange> {
     let end = |bounded: &Bounded| match bounded {
         Bounded::Inclusive(value) | Bounded::Exclusive(value) => encoded(value).map(Some),
         Bounded::Open => Some(None),
