@@ -9,6 +9,7 @@
 
 pub mod address;
 pub mod auth;
+pub mod binary_json;
 mod call;
 pub mod error;
 mod handlers;
