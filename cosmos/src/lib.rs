@@ -15,6 +15,7 @@ pub mod error;
 mod handlers;
 pub mod headers;
 pub mod http_date;
+pub mod hybrid_row;
 pub mod path;
 mod policy;
 mod reply;
