@@ -7,6 +7,7 @@
 //!
 //! Holds: the time is passed in, keys and deadlines stay in the engine, and no input from a client can make it panic.
 
+pub mod aad;
 pub mod address;
 pub mod auth;
 pub mod binary_json;
@@ -20,6 +21,7 @@ pub mod path;
 mod policy;
 mod reply;
 mod resource;
+pub mod resource_token;
 pub mod rid;
 pub mod routes;
 mod scope;
