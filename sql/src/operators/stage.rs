@@ -44,6 +44,8 @@ struct Tail<'p> {
     /// the nearest comes first and what has no distance last.
     counts_up: Vec<bool>,
     memory: Memory,
+    /// The rows given since the last document: a join can make endlessly many of one.
+    page: Memory,
     progress: Progress,
 }
 
@@ -67,6 +69,7 @@ impl<'p> Stage<'p> {
             ranker,
             counts_up: block.order.iter().map(|sort| counts_up(sort, context)).collect(),
             memory: Memory::of(context),
+            page: Memory::of(context),
             progress: Progress::default(),
         };
         Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail })
@@ -95,6 +98,7 @@ impl<'p> Stage<'p> {
         if let Input::Once = self.block.input {
             return Ok(out);
         }
+        self.tail.page = Memory::of(context);
         let inputs = match &mut self.inner {
             Some(inner) => inner.push(document, context)?,
             None => vec![document],
@@ -214,18 +218,19 @@ impl<'p> Tail<'p> {
         {
             return Ok(Flow::More);
         }
-        Ok(self.deliver(row, out))
+        self.deliver(row, out)
     }
 
     /// OFFSET and LIMIT.
-    fn deliver<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Flow {
+    fn deliver<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError> {
         if self.progress.skipped < self.block.offset {
             self.progress.skipped += 1;
         } else if !self.is_full() {
             self.progress.given += 1;
+            self.page.take(row.size())?;
             out.push(row);
         }
-        if self.is_full() { Flow::Enough } else { Flow::More }
+        Ok(if self.is_full() { Flow::Enough } else { Flow::More })
     }
 
     fn is_full(&self) -> bool {
@@ -237,7 +242,7 @@ impl<'p> Tail<'p> {
             // The sorter has removed duplicates already.
             let sorted: Vec<_> = sorter.finish(&mut self.memory).collect();
             for row in sorted {
-                self.deliver(row, out);
+                self.deliver(row, out)?;
             }
         }
         if let Some(ranker) = self.ranker.take() {
