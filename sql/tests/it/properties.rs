@@ -143,3 +143,42 @@ fn the_deepest_queries_run() {
         assert_eq!(json.len(), 1, "{open}");
     }
 }
+
+/// A query that makes its value larger at each step fails instead of running out of memory or stack.
+#[test]
+fn values_are_bounded() {
+    let run = |text: &str| {
+        let plan = Query::parse(text).unwrap().bind(&[]).unwrap();
+        let mut context = mayfly_sql::Context::new(0, 0);
+        context.memory_bytes_max = 40 << 20;
+        let run = plan.run(context).unwrap();
+        run.finish().map(|rows| rows.len()).map_err(|error| error.to_string())
+    };
+    let nested = |start: &str, step: &str, levels: usize| {
+        let mut text = format!("SELECT VALUE {start}");
+        for _ in 0..levels {
+            text = format!("SELECT VALUE {step} FROM ({text}) s");
+        }
+        text
+    };
+    let too_large = Err("The query builds a value larger than 16777216 bytes.".to_owned());
+    let too_deep = Err("The query builds a value that nests too deep.".to_owned());
+    assert_eq!(run(&nested("1", "[s, s]", 15)), Ok(1));
+    assert_eq!(run(&nested("1", "[s, s]", 60)), too_large);
+    assert_eq!(run(&nested("1", "{a: s, b: s}", 60)), too_large);
+    assert_eq!(run(&nested("'x'", "s || s", 60)), too_large);
+    assert_eq!(run(&nested("1", &format!("{}s{}", "[".repeat(40), "]".repeat(40)), 50)), too_deep);
+    // A cross product of one row with itself, again and again.
+    let arrays = "[1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10]";
+    let joins: String = (0..9).map(|n| format!(" JOIN x{n} IN (SELECT VALUE {arrays})")).collect();
+    let product = run(&format!("SELECT VALUE 1 FROM (SELECT VALUE 1) c{joins}"));
+    assert!(product.unwrap_err().starts_with("The query needs more than"));
+}
+
+/// The text of a query is bounded.
+#[test]
+fn long_texts_are_refused() {
+    let text = format!("SELECT VALUE '{}'", "x".repeat(600_000));
+    let error = Query::parse(&text).unwrap_err();
+    assert_eq!((error.code, error.location), (Some("SC3020"), Some((0, text.len()))));
+}
