@@ -69,6 +69,14 @@ pub struct Keys {
     pub read_only: Option<Key>,
 }
 
+impl Keys {
+    /// What whoever shows this key may do. Compares in constant time, by what the keys sign.
+    pub fn access_of(&self, key: &str) -> Option<Access> {
+        let signature = Key::from_base64(key).ok()?.0.finalize().into_bytes();
+        match_key(self, &[String::new()], &signature)
+    }
+}
+
 /// What the key that signed may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]

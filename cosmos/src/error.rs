@@ -267,6 +267,12 @@ impl ApiError {
     }
 }
 
+impl From<mayfly_value::partition::PartitionKeyError> for ApiError {
+    fn from(error: mayfly_value::partition::PartitionKeyError) -> ApiError {
+        ApiError::bad_request(error.to_string())
+    }
+}
+
 /// What is there, and what is not.
 impl ApiError {
     /// 404: the item (or an expired one). Holds both phrases that tests look for.
@@ -292,6 +298,11 @@ impl ApiError {
     /// 404/1002: the client has seen more than this server has. Wrongly sent, it makes clients retry at length.
     pub fn read_session_not_available() -> ApiError {
         ApiError::new(404, 1002, "The read session is not available for the input session token.")
+    }
+
+    /// 410/1002: there is no such partition key range. SDKs read the ranges again and retry.
+    pub fn partition_key_range_gone() -> ApiError {
+        ApiError::new(410, 1002, "The requested partition key range is gone.")
     }
 
     /// 409: an item with this id is there.
@@ -373,9 +384,13 @@ impl From<mayfly_engine::Error> for ApiError {
         use mayfly_engine::{Error, Resource};
         match error {
             Error::NotFound(Resource::Document) => ApiError::item_not_found(),
-            Error::NotFound(Resource::Database | Resource::Container) => ApiError::resource_not_found(),
+            Error::NotFound(Resource::Database | Resource::Container | Resource::Kept) => {
+                ApiError::resource_not_found()
+            }
             Error::Exists(Resource::Document) => ApiError::item_exists(),
-            Error::Exists(Resource::Database | Resource::Container) => ApiError::resource_exists(),
+            Error::Exists(Resource::Database | Resource::Container | Resource::Kept) => {
+                ApiError::resource_exists()
+            }
             Error::UniqueViolation => ApiError::unique_violation(),
             Error::PreconditionFailed => ApiError::precondition_failed(),
             Error::PartitionKeyMismatch => ApiError::partition_key_mismatch(),

@@ -127,6 +127,14 @@ header_names! {
     OFFER_TYPE = "x-ms-offer-type";
     /// Throughput bucket, 1 to 5.
     THROUGHPUT_BUCKET = "x-ms-cosmos-throughput-bucket";
+    /// The least a resource may be provisioned with.
+    MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
+    /// Whether a change of throughput is still under way.
+    OFFER_REPLACE_PENDING = "x-ms-offer-replace-pending";
+    /// Change a manual offer to autoscale.
+    MIGRATE_TO_AUTOPILOT = "x-ms-cosmos-migrate-offer-to-autopilot";
+    /// Change an autoscale offer to manual.
+    MIGRATE_TO_MANUAL = "x-ms-cosmos-migrate-offer-to-manual-throughput";
     /// Cost of the request in request units.
     REQUEST_CHARGE = "x-ms-request-charge";
     /// How long to wait before trying again.

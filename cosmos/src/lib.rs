@@ -16,10 +16,12 @@ pub mod headers;
 pub mod http_date;
 pub mod path;
 mod policy;
+mod query;
 mod reply;
 mod resource;
 pub mod rid;
 pub mod routes;
+mod scope;
 mod service;
 
 pub use address::{Address, ContainerRef, Ref};

@@ -1,6 +1,7 @@
 //! How resources look as JSON: their system properties, and the envelope of a feed.
 
 use mayfly_engine::{Container, Database, Engine, Record};
+use mayfly_sql::Value as SqlValue;
 use mayfly_value::json::ObjectWriter;
 use serde_json::{Value, json};
 
@@ -124,21 +125,76 @@ pub fn push_document(
     record: &Record,
     out: &mut Vec<u8>,
 ) -> Result<(), ApiError> {
+    write_document(engine, container, slot, record, out).map(ObjectWriter::end)
+}
+
+/// Appends a document as the change feed shows it: with the number of its commit.
+pub fn push_changed_document(
+    engine: &Engine,
+    container: &Container,
+    slot: u16,
+    record: &Record,
+    out: &mut Vec<u8>,
+) -> Result<(), ApiError> {
+    let mut object = write_document(engine, container, slot, record, out)?;
+    object.field_int("_lsn", record.lsn as i64);
+    object.end();
+    Ok(())
+}
+
+/// A feed of documents that are JSON text already.
+pub fn document_feed(owner_rid: &str, documents: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = format!("{{\"_rid\":\"{owner_rid}\",\"Documents\":[").into_bytes();
+    body.extend_from_slice(&documents.join(&b","[..]));
+    body.extend_from_slice(format!("],\"_count\":{}}}", documents.len()).as_bytes());
+    body
+}
+
+/// What the server adds to a document, as queries see it.
+pub fn system_properties(
+    engine: &Engine,
+    container: &Container,
+    slot: u16,
+    record: &Record,
+) -> [(&'static str, SqlValue<'static>); 5] {
+    let (rid, path) = document_rid(container, slot, record);
+    [
+        ("_rid", SqlValue::string(rid)),
+        ("_self", SqlValue::string(path)),
+        ("_etag", SqlValue::string(engine.etag(container, slot, record).to_string())),
+        ("_attachments", SqlValue::string("attachments/")),
+        ("_ts", SqlValue::Int(record.ts() as i64)),
+    ]
+}
+
+/// A document's RID and its path of RIDs.
+fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
     let birth = record.birth;
-    let number =
-        birth.lsn << (SLOT_BITS + ORDINAL_BITS) | u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
+    let place = u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
+    let number = birth.lsn << (SLOT_BITS + ORDINAL_BITS) | place;
     let db = Rid::Database { db: container.database }.encode();
     let coll = container_rid(container);
     let rid = Rid::document(container.database, container.id, number).encode();
+    let path = format!("dbs/{db}/colls/{coll}/docs/{rid}/");
+    (rid, path)
+}
+
+fn write_document<'a>(
+    engine: &Engine,
+    container: &Container,
+    slot: u16,
+    record: &Record,
+    out: &'a mut Vec<u8>,
+) -> Result<ObjectWriter<'a>, ApiError> {
+    let (rid, path) = document_rid(container, slot, record);
     let mut object = ObjectWriter::begin(out);
     object.fields_of(record.body()).map_err(|_| ApiError::internal())?;
     object.field_str("_rid", &rid);
-    object.field_str("_self", &format!("dbs/{db}/colls/{coll}/docs/{rid}/"));
+    object.field_str("_self", &path);
     object.field_str("_etag", &engine.etag(container, slot, record).to_string());
     object.field_str("_attachments", "attachments/");
     object.field_int("_ts", record.ts() as i64);
-    object.end();
-    Ok(())
+    Ok(object)
 }
 
 /// A feed of resources.

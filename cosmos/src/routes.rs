@@ -13,7 +13,10 @@ use crate::{
     auth::Intent::{self, Read, Write},
     call::Call,
     error::ApiError,
-    handlers::{Answer, account, containers, databases, documents, item_feed, ranges},
+    handlers::{
+        Answer, account, batch, change_feed, containers, databases, documents, item_feed, kept, offers,
+        queries, ranges,
+    },
     headers,
 };
 
@@ -95,21 +98,21 @@ macro_rules! routes {
 routes! {
     GET    "/" Address::Account, Always, "ReadAccount", Read => account::read;
     GET    "/dbs" Address::Databases, Always, "ListDatabases", Read => databases::list_all;
-    POST   "/dbs" Address::Databases, Query, "QueryDatabases", Read;
+    POST   "/dbs" Address::Databases, Query, "QueryDatabases", Read => databases::query;
     POST   "/dbs" Address::Databases, Always, "CreateDatabase", Write => databases::create;
     GET    "/dbs/{db}" Address::Database { .. }, Always, "ReadDatabase", Read => databases::read;
     DELETE "/dbs/{db}" Address::Database { .. }, Always, "DeleteDatabase", Write => databases::delete;
     GET    "/dbs/{db}/colls" Address::Containers { .. }, Always, "ListContainers", Read => containers::list_all;
-    POST   "/dbs/{db}/colls" Address::Containers { .. }, Query, "QueryContainers", Read;
+    POST   "/dbs/{db}/colls" Address::Containers { .. }, Query, "QueryContainers", Read => containers::query;
     POST   "/dbs/{db}/colls" Address::Containers { .. }, Always, "CreateContainer", Write => containers::create;
     GET    "/dbs/{db}/colls/{coll}" Address::Container(_), Always, "ReadContainer", Read => containers::read;
     PUT    "/dbs/{db}/colls/{coll}" Address::Container(_), Always, "ReplaceContainer", Write => containers::replace;
     DELETE "/dbs/{db}/colls/{coll}" Address::Container(_), Always, "DeleteContainer", Write => containers::delete;
-    GET    "…/docs" Address::Documents(_), ChangeFeed, "ReadChangeFeed", Read;
+    GET    "…/docs" Address::Documents(_), ChangeFeed, "ReadChangeFeed", Read => change_feed::read;
     GET    "…/docs" Address::Documents(_), Always, "ListItems", Read => item_feed::read;
-    POST   "…/docs" Address::Documents(_), Plan, "QueryPlan", Read;
-    POST   "…/docs" Address::Documents(_), Batch, "Batch", Write;
-    POST   "…/docs" Address::Documents(_), Query, "QueryItems", Read;
+    POST   "…/docs" Address::Documents(_), Plan, "QueryPlan", Read => queries::plan;
+    POST   "…/docs" Address::Documents(_), Batch, "Batch", Write => batch::run;
+    POST   "…/docs" Address::Documents(_), Query, "QueryItems", Read => queries::items;
     POST   "…/docs" Address::Documents(_), Upsert, "UpsertItem", Write => documents::upsert;
     POST   "…/docs" Address::Documents(_), Always, "CreateItem", Write => documents::create;
     GET    "…/docs/{id}" Address::Document { .. }, Always, "ReadItem", Read => documents::read;
@@ -118,30 +121,36 @@ routes! {
     DELETE "…/docs/{id}" Address::Document { .. }, Always, "DeleteItem", Write => documents::delete;
     GET    "…/pkranges" Address::PartitionKeyRanges(_), Always, "ListRanges", Read => ranges::list;
     POST   "…/operations/partitionkeydelete" Address::PartitionKeyDelete(_), Always, "DeletePartition", Write;
-    GET    "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "ListScripts", Read;
-    POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "CreateScript", Write;
-    GET    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReadScript", Read;
-    PUT    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReplaceScript", Write;
+    GET    "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "ListScripts", Read => kept::list_all;
+    POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Query, "QueryScripts", Read => kept::query;
+    POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "CreateScript", Write => kept::create;
+    GET    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReadScript", Read => kept::read;
+    PUT    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReplaceScript", Write => kept::replace;
     POST   "…/sprocs/{id}" Address::Script { .. }, Always, "ExecuteStoredProcedure", Write;
-    DELETE "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "DeleteScript", Write;
+    DELETE "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "DeleteScript", Write => kept::delete;
     GET    "…/conflicts" Address::Conflicts(_), Always, "ListConflicts", Read;
-    GET    "/dbs/{db}/users" Address::Users { .. }, Always, "ListUsers", Read;
-    POST   "/dbs/{db}/users" Address::Users { .. }, Always, "CreateUser", Write;
-    GET    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReadUser", Read;
-    PUT    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReplaceUser", Write;
-    DELETE "/dbs/{db}/users/{user}" Address::User { .. }, Always, "DeleteUser", Write;
-    GET    "…/permissions" Address::Permissions { .. }, Always, "ListPermissions", Read;
-    POST   "…/permissions" Address::Permissions { .. }, Always, "CreatePermission", Write;
-    GET    "…/permissions/{id}" Address::Permission { .. }, Always, "ReadPermission", Read;
-    PUT    "…/permissions/{id}" Address::Permission { .. }, Always, "ReplacePermission", Write;
-    DELETE "…/permissions/{id}" Address::Permission { .. }, Always, "DeletePermission", Write;
-    GET    "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "ListEncryptionKeys", Read;
-    POST   "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "CreateEncryptionKey", Write;
-    GET    "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "ReadEncryptionKey", Read;
-    GET    "/offers" Address::Offers, Always, "ListOffers", Read;
-    POST   "/offers" Address::Offers, Always, "QueryOffers", Read;
-    GET    "/offers/{rid}" Address::Offer { .. }, Always, "ReadOffer", Read;
-    PUT    "/offers/{rid}" Address::Offer { .. }, Always, "ReplaceOffer", Write;
+    GET    "/dbs/{db}/users" Address::Users { .. }, Always, "ListUsers", Read => kept::list_all;
+    POST   "/dbs/{db}/users" Address::Users { .. }, Query, "QueryUsers", Read => kept::query;
+    POST   "/dbs/{db}/users" Address::Users { .. }, Always, "CreateUser", Write => kept::create;
+    GET    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReadUser", Read => kept::read;
+    PUT    "/dbs/{db}/users/{user}" Address::User { .. }, Always, "ReplaceUser", Write => kept::replace;
+    DELETE "/dbs/{db}/users/{user}" Address::User { .. }, Always, "DeleteUser", Write => kept::delete;
+    GET    "…/permissions" Address::Permissions { .. }, Always, "ListPermissions", Read => kept::list_all;
+    POST   "…/permissions" Address::Permissions { .. }, Query, "QueryPermissions", Read => kept::query;
+    POST   "…/permissions" Address::Permissions { .. }, Always, "CreatePermission", Write => kept::create;
+    GET    "…/permissions/{id}" Address::Permission { .. }, Always, "ReadPermission", Read => kept::read;
+    PUT    "…/permissions/{id}" Address::Permission { .. }, Always, "ReplacePermission", Write => kept::replace;
+    DELETE "…/permissions/{id}" Address::Permission { .. }, Always, "DeletePermission", Write => kept::delete;
+    GET    "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "ListEncryptionKeys", Read => kept::list_all;
+    POST   "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Query, "QueryEncryptionKeys", Read => kept::query;
+    POST   "…/clientencryptionkeys" Address::ClientEncryptionKeys { .. }, Always, "CreateEncryptionKey", Write => kept::create;
+    GET    "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "ReadEncryptionKey", Read => kept::read;
+    PUT    "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "ReplaceEncryptionKey", Write => kept::replace;
+    DELETE "…/clientencryptionkeys/{key}" Address::ClientEncryptionKey { .. }, Always, "DeleteEncryptionKey", Write => kept::delete;
+    GET    "/offers" Address::Offers, Always, "ListOffers", Read => offers::list_all;
+    POST   "/offers" Address::Offers, Always, "QueryOffers", Read => offers::query;
+    GET    "/offers/{rid}" Address::Offer { .. }, Always, "ReadOffer", Read => offers::read;
+    PUT    "/offers/{rid}" Address::Offer { .. }, Always, "ReplaceOffer", Write => offers::replace;
 }
 
 /// The row for a request.

@@ -14,9 +14,9 @@ use mayfly_storage::{
     Error as StoreError,
     store::{Advance, Batch, Counter, Direction, Expect, Guard, Key, MarkAt, PageLimit, Put, SeqMark, Store},
 };
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::{
     clock::Timestamp,
@@ -24,6 +24,7 @@ use crate::{
     definition::ContainerDefinition,
     error::{Error, Resource, Result},
     etag::{Etag, IfMatch},
+    kept::Shelf,
     keys::{self, CATALOG, Family, SLOTS_MAX, be_u64},
     ttl::TtlPolicy,
 };
@@ -68,6 +69,7 @@ struct Names {
 pub(crate) struct Catalog {
     store: Arc<dyn Store>,
     names: RwLock<Names>,
+    shelf: RwLock<Shelf>,
     /// One change at a time: the guards would sort it out, but nobody needs the retries.
     changes: Mutex<()>,
 }
@@ -94,7 +96,11 @@ impl Catalog {
             let name = row.definition.name.clone();
             names.containers.insert((database, name), Arc::new(Container::new(id, database, version, row)?));
         }
-        Ok(Self { store, names: RwLock::new(names), changes: Mutex::new(()) })
+        let mut shelf = Shelf::default();
+        for (key, value) in rows(&*store, Family::Kept).await? {
+            shelf.load(&key, &value)?;
+        }
+        Ok(Self { store, names: RwLock::new(names), shelf: RwLock::new(shelf), changes: Mutex::new(()) })
     }
 
     pub fn databases(&self) -> Vec<Arc<Database>> {
@@ -154,14 +160,18 @@ impl Catalog {
         let guards = vec![Guard { key: key.clone(), expect: Expect::Version(database.version) }];
         let mut deletes = vec![key];
         let mut puts = Vec::new();
+        deletes.extend(self.shelf().keys_below(database.id));
         for container in &containers {
+            deletes.extend(self.shelf().keys_below(container.id));
             deletes.push(keys::container(database.id, container.name()));
             puts.push(dropped_row(container)?);
         }
         self.commit(guards, puts, deletes, Error::Contention).await?;
-        let mut names = self.names.write();
+        let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
         names.databases.remove(name);
+        shelf.drop_below(database.id);
         for container in containers {
+            shelf.drop_below(container.id);
             names.containers.remove(&(database.id, container.name().to_owned()));
         }
         Ok(())
@@ -207,10 +217,12 @@ impl Catalog {
         let _one = self.changes.lock().await;
         let current = self.current(container)?;
         check_etag(if_match, current.etag())?;
-        let deletes = vec![keys::container(current.database, current.name())];
+        let mut deletes = vec![keys::container(current.database, current.name())];
+        deletes.extend(self.shelf().keys_below(current.id));
         let puts = vec![dropped_row(&current)?];
         self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
         self.names.write().containers.remove(&(current.database, current.name().to_owned()));
+        self.shelf.write().drop_below(current.id);
         Ok(())
     }
 
@@ -256,8 +268,23 @@ impl Catalog {
         Ok(container)
     }
 
+    /// Kept resources, to look at.
+    pub fn shelf(&self) -> RwLockReadGuard<'_, Shelf> {
+        self.shelf.read()
+    }
+
+    /// Kept resources, to change after a commit.
+    pub fn shelf_mut(&self) -> RwLockWriteGuard<'_, Shelf> {
+        self.shelf.write()
+    }
+
+    /// One change at a time.
+    pub async fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().await
+    }
+
     /// Applies a change and returns its number; answers `conflict` if somebody else was faster.
-    async fn commit(
+    pub async fn commit(
         &self,
         guards: Vec<Guard>,
         puts: Vec<Put>,
@@ -303,7 +330,7 @@ fn encode_row(id: u64, row: &impl Serialize) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-fn decode_row<T: DeserializeOwned>(value: &[u8]) -> Result<(u64, u32, T)> {
+pub(crate) fn decode_row<T: DeserializeOwned>(value: &[u8]) -> Result<(u64, u32, T)> {
     const DAMAGED: Error = Error::Corrupt("a catalog row cannot be read");
     let json = value.get(ROW_HEADER..).ok_or(DAMAGED)?;
     let row = serde_json::from_slice(json).map_err(|_| DAMAGED)?;
@@ -311,13 +338,13 @@ fn decode_row<T: DeserializeOwned>(value: &[u8]) -> Result<(u64, u32, T)> {
 }
 
 /// A row whose number is the commit's.
-fn new_row(key: Key, row: &impl Serialize) -> Result<Put> {
+pub(crate) fn new_row(key: Key, row: &impl Serialize) -> Result<Put> {
     let mark = |at| SeqMark { advance: 0, at: MarkAt::Value(at) };
     Ok(Put { key, value: encode_row(0, row)?, marks: vec![mark(0), mark(8)] })
 }
 
 /// A row that keeps its number.
-fn changed_row(key: Key, id: u32, row: &impl Serialize) -> Result<Put> {
+pub(crate) fn changed_row(key: Key, id: u32, row: &impl Serialize) -> Result<Put> {
     let mark = SeqMark { advance: 0, at: MarkAt::Value(0) };
     Ok(Put { key, value: encode_row(u64::from(id), row)?, marks: vec![mark] })
 }
@@ -328,18 +355,18 @@ fn dropped_row(container: &Container) -> Result<Put> {
     Ok(Put { key: keys::dropped(container.id), value, marks: Vec::new() })
 }
 
-fn number(seq: u64) -> Result<u32> {
+pub(crate) fn number(seq: u64) -> Result<u32> {
     u32::try_from(seq).map_err(|_| Error::Corrupt("the catalog's counter"))
 }
 
-fn check_etag(if_match: Option<IfMatch>, current: Etag) -> Result<()> {
+pub(crate) fn check_etag(if_match: Option<IfMatch>, current: Etag) -> Result<()> {
     match if_match {
         Some(condition) if !condition.allows(current) => Err(Error::PreconditionFailed),
         _ => Ok(()),
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(Error::bad_request(format!(
             "The input name '{name}' is invalid. Ensure to provide a unique non-empty string less than \

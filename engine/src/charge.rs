@@ -31,6 +31,11 @@ pub fn page(documents: usize, bytes: u64) -> f64 {
     round(2.25 + 0.04 * documents as f64 + 0.1 * bytes as f64 / 1024.0)
 }
 
+/// A page of a query: what it looked at and what it gave.
+pub fn query(documents: usize, bytes: u64) -> f64 {
+    round(2.25 + 0.03 * documents as f64 + 0.1 * bytes as f64 / 1024.0)
+}
+
 /// Two decimals, as the service prints them.
 fn round(charge: f64) -> f64 {
     (charge * 100.0).round() / 100.0

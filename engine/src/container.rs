@@ -5,6 +5,7 @@
 
 use mayfly_storage::store::{Expect, Guard};
 use mayfly_value::{
+    keycode::PathStep,
     partition::{Epk, PartitionKey},
     path::{Path, PathRules},
 };
@@ -156,6 +157,11 @@ impl Container {
     pub(crate) fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
         let container = self.id;
         (0..self.row.slots as u16).map(move |slot| Shard { container, slot })
+    }
+
+    /// Whether values at a path of property names are in the index.
+    pub fn is_indexed(&self, path: &[PathStep<'_>]) -> bool {
+        self.row.definition.indexing.mode != IndexingMode::None && self.rules.decide(path)
     }
 
     /// Where documents with this partition key live.

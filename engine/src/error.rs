@@ -19,6 +19,8 @@ pub enum Resource {
     Container,
     /// A document.
     Document,
+    /// A resource that is only kept: a user, a permission, a script, …
+    Kept,
 }
 
 /// Kinds of failure. Nothing was written.

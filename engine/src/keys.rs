@@ -20,7 +20,7 @@
 //! | `Unique` | key number, hash, values | lsn, document's id | small |
 //! | `Record` | document | lsn, header, life, body | large |
 //! | `Log` | lsn, ordinal | an event with its images | large |
-//! | `Database`, `Container`, `Dropped`, `Horizon`, `Format` | names or numbers | definitions | small |
+//! | `Database`, `Container`, `Kept`, `Dropped`, `Horizon`, `Format` | names or numbers | definitions | small |
 //!
 //! *document* is the effective partition key hash, escaped and terminated, then the id to the end of the key.
 //! `docs/format.md` draws the bytes.
@@ -68,11 +68,13 @@ pub enum Family {
     Horizon = 0x43,
     /// The layout's version.
     Format = 0x44,
+    /// Small resources that are only kept.
+    Kept = 0x45,
 }
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
@@ -90,6 +92,7 @@ impl Family {
         Self::Dropped,
         Self::Horizon,
         Self::Format,
+        Self::Kept,
     ];
 
     fn space(self) -> Space {
@@ -255,6 +258,15 @@ pub fn dropped(container: u32) -> Key {
     let mut bytes = CATALOG.start(Family::Dropped, 4);
     bytes.extend_from_slice(&container.to_be_bytes());
     CATALOG.key(Family::Dropped, bytes)
+}
+
+/// A kept resource's row.
+pub fn kept(owner: u32, kind: u8, name: &str) -> Key {
+    let mut bytes = CATALOG.start(Family::Kept, 5 + name.len());
+    bytes.extend_from_slice(&owner.to_be_bytes());
+    bytes.push(kind);
+    bytes.extend_from_slice(name.as_bytes());
+    CATALOG.key(Family::Kept, bytes)
 }
 
 /// A signed number as bytes that sort like it.

@@ -1,7 +1,7 @@
 //! Documents over bytes: containers, items, indexes, time to live, purge, feed. The only place where a rule lives.
 //!
 //! ```text
-//!   front-ends ──▶ Engine ─┬─ catalog    names and policies
+//!   front-ends ──▶ Engine ─┬─ catalog    names and policies; kept: small resources
 //!                          ├─ write      operations ─▶ changes ─▶ one guarded batch
 //!                          ├─ scan feed  pages of living records
 //!                          ├─ ttl        what is gone at `now`      timeline: now never goes back
@@ -25,6 +25,7 @@ mod feed;
 pub mod ids;
 mod index;
 mod indexer;
+mod kept;
 mod keys;
 mod log;
 mod metrics;
@@ -47,6 +48,7 @@ pub use engine::{Builder, Engine};
 pub use error::{Error, Resource, Result};
 pub use etag::{Etag, IfMatch};
 pub use feed::{FeedPage, FeedStart, LogPage};
+pub use kept::{Kept, KeptKind};
 pub use keys::DocumentId;
 pub use log::{Event, EventKind};
 pub use mayfly_storage::store::{Direction, PageLimit};
@@ -54,6 +56,7 @@ pub use metrics::{ContainerMetrics, Metrics};
 pub use purge::Purged;
 pub use record::{Birth, Record};
 pub use scan::{Access, Found, HashRange, Position, ScanPage};
+pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl};
 pub use usage::{Amount, Forecast, Usage};
 pub use write::{Effect, InvalidTtl, Modify, Operation, Outcome, Refused, Transaction};

@@ -54,7 +54,7 @@ impl HashRange {
     }
 
     /// The slots of `container` that may hold such keys.
-    fn slots(&self, container: &Container) -> Vec<u16> {
+    pub fn slots(&self, container: &Container) -> Vec<u16> {
         let bounds = container.definition().partition_key.slot_bounds(container.slots());
         let overlaps = |slot: &usize| {
             let below_end = self.end.as_ref().is_none_or(|end| bounds[*slot].0 < end.0);
@@ -168,6 +168,8 @@ pub struct Found {
     pub slot: u16,
     /// The document.
     pub record: Record,
+    /// Where to go on after it.
+    pub position: Position,
 }
 
 /// One page of a scan.
@@ -219,6 +221,8 @@ struct Entry {
     /// The record itself, when the row is one.
     record: Option<Record>,
     live: bool,
+    /// The row's key, without what all keys of the leg begin with.
+    key: Vec<u8>,
 }
 
 impl Walk<'_> {
@@ -305,7 +309,7 @@ impl Walk<'_> {
         let mut entries = Vec::with_capacity(rows.rows.len());
         for (key, value) in rows.rows {
             at.after = key.get(prefix..).unwrap_or_default().to_vec();
-            entries.extend(self.entry(at.leg, &key, value)?);
+            entries.extend(self.entry(at.leg, &key, value, &at.after)?);
         }
         entries.retain(|entry| entry.live);
         let missing: Vec<_> =
@@ -324,24 +328,25 @@ impl Walk<'_> {
                 continue;
             }
             *bytes += record.size() as usize;
-            page.found.push(Found { slot: at.slot, record });
+            let position = Position { slot: at.slot, leg: at.leg, index: at.index, after: entry.key };
+            page.found.push(Found { slot: at.slot, record, position });
         }
         Ok(rows.more)
     }
 
-    fn entry(&self, leg: Leg, key: &[u8], value: bytes::Bytes) -> Result<Option<Entry>> {
+    fn entry(&self, leg: Leg, key: &[u8], value: bytes::Bytes, after: &[u8]) -> Result<Option<Entry>> {
         const DAMAGED: Error = Error::Corrupt("an index entry cannot be read");
         let (entry, hash_checked) = match (leg, self.access) {
             (Leg::Unindexed, _) => {
                 let entry = FeedEntry::decode(&value)?;
                 let live = self.cuts.is_live(&entry.life);
-                (Entry { document: entry.document, record: None, live }, false)
+                (Entry { document: entry.document, record: None, live, key: after.to_vec() }, false)
             }
             (Leg::Main, Access::Records(_)) => {
                 let record = Record::decode(value)?;
                 let live = self.cuts.is_live(&record.life);
                 let document = DocumentKey::from_tail(key.get(PREFIX_LEN..).ok_or(DAMAGED)?)?;
-                (Entry { document, record: Some(record), live }, true)
+                (Entry { document, record: Some(record), live, key: after.to_vec() }, true)
             }
             (Leg::Main, Access::Index { path, .. }) => {
                 let rest = key.get(PREFIX_LEN + 4 + path.len()..).ok_or(DAMAGED)?;
@@ -349,7 +354,7 @@ impl Walk<'_> {
                 let document = DocumentKey::from_tail(rest.get(value_len..).ok_or(DAMAGED)?)?;
                 let (life, _) = Life::decode(&value).ok_or(DAMAGED)?;
                 let live = self.cuts.is_live(&life);
-                (Entry { document, record: None, live }, false)
+                (Entry { document, record: None, live, key: after.to_vec() }, false)
             }
         };
         if !hash_checked && !self.within().is_all() && !self.within().contains(&entry.document.parts()?.0) {

@@ -8,11 +8,10 @@
 use crate::config::Config;
 use crate::connection::ConnectionInfo;
 use crate::metrics::MetricsSource;
-use crate::respond::{self, Body};
+use crate::respond::Body;
 use crate::tasks::{Stopping, TaskSet};
 use hyper::body::Incoming;
 use hyper::{Request, Response};
-use mayfly_cosmos::ApiError;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -43,30 +42,4 @@ pub trait Backend: MetricsSource + Sized + Send + Sync + 'static {
 
     /// Makes everything durable and lets go of the store; no request or task is running any more.
     fn close(&self) -> impl Future<Output = Result<(), BackendError>> + Send;
-}
-
-/// Stands where the engine will be: opens nothing and answers 503.
-#[derive(Debug)]
-pub struct NoEngine;
-
-impl MetricsSource for NoEngine {
-    fn render(&self, _out: &mut String) {}
-}
-
-impl Backend for NoEngine {
-    async fn open(_config: &Config) -> Result<NoEngine, BackendError> {
-        Ok(NoEngine)
-    }
-
-    async fn serve(&self, request: Request<Incoming>, _from: ConnectionInfo) -> Answer {
-        let error = ApiError::unavailable("This build of Mayfly has no engine yet.");
-        let response = respond::error(&error, &respond::activity_id(request.headers()));
-        Answer { operation: "none", response }
-    }
-
-    fn start_background(self: &Arc<Self>, _tasks: &TaskSet, _stopping: &Stopping) {}
-
-    async fn close(&self) -> Result<(), BackendError> {
-        Ok(())
-    }
 }

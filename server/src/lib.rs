@@ -8,18 +8,25 @@
 //! Holds: nothing here knows a document; settings are plain data, and every running task belongs to a
 //! `TaskSet` that shutdown waits for.
 
+pub mod admin;
 pub mod backend;
 pub mod banner;
 pub mod certificate;
 pub mod check;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod connection;
+pub mod data_dir;
+pub mod disk;
 pub mod emulator_env;
+pub mod gauges;
 pub mod health;
 pub mod listen;
+pub mod load;
 pub mod log;
 pub mod metrics;
+pub mod node;
 pub mod respond;
 pub mod routes;
 pub mod run;
@@ -27,3 +34,4 @@ pub mod settings;
 pub mod signals;
 pub mod tasks;
 pub mod tls;
+pub mod ttl_command;

@@ -4,12 +4,13 @@
 //! it cannot do.
 
 use clap::{Args, Parser, Subcommand};
-use mayfly_server::backend::NoEngine;
 use mayfly_server::check::{Verdict, check};
 use mayfly_server::config::{self, Config, ConfigError, DATA_DIR_DEFAULT};
+use mayfly_server::node::Node;
 use mayfly_server::run::Server;
 use mayfly_server::settings::Settings;
 use mayfly_server::signals::Signals;
+use mayfly_server::ttl_command::{self, TtlCommand};
 use mayfly_server::{emulator_env, log};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +35,9 @@ enum Command {
         #[arg(long, env = "MAYFLY_DATA_DIR", default_value = DATA_DIR_DEFAULT, value_name = "DIR")]
         data_dir: PathBuf,
     },
+    /// Preview or set the time to live of a container on a running server
+    #[command(subcommand)]
+    Ttl(TtlCommand),
 }
 
 #[derive(Args)]
@@ -54,19 +58,44 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Check { data_dir }) => run_check(&data_dir),
+        Some(Command::Ttl(command)) => run_ttl(command),
         Some(Command::Serve(serve)) => run_serve(*serve),
         None => run_serve(cli.serve),
     }
 }
 
 fn run_check(data_dir: &std::path::Path) -> ExitCode {
-    let verdict = check(data_dir);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(1, &error),
+    };
+    let verdict = runtime.block_on(check(data_dir));
     match &verdict {
-        Verdict::Sound => println!("{}: sound", data_dir.display()),
+        Verdict::Sound(report) => println!(
+            "{}: sound. {} containers, {} records, {} entries",
+            data_dir.display(),
+            report.containers,
+            report.records,
+            report.entries
+        ),
         Verdict::Faulty(faults) => faults.iter().for_each(|fault| println!("{fault}")),
         Verdict::NotChecked(reason) => eprintln!("mayfly: {reason}"),
     }
     ExitCode::from(verdict.exit_code())
+}
+
+fn run_ttl(command: TtlCommand) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(1, &error),
+    };
+    match runtime.block_on(ttl_command::run(command)) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(1, &error),
+    }
 }
 
 fn run_serve(serve: Serve) -> ExitCode {
@@ -98,7 +127,7 @@ fn run_serve(serve: Serve) -> ExitCode {
     let ended = runtime.block_on(async {
         let signals = Signals::of_the_system()?;
         let server = Server::bind(config).await?;
-        server.run::<NoEngine>(signals, &mut std::io::stdout()).await?;
+        server.run::<Node>(signals, &mut std::io::stdout()).await?;
         Ok::<_, Box<dyn std::error::Error>>(())
     });
     match ended {

@@ -18,7 +18,7 @@ use crate::settings::Store;
 use crate::signals::Signals;
 use crate::tasks::{Stopper, Stopping, TaskSet, stop_channel};
 use crate::tls::{Identity, TlsError, names_for};
-use crate::{banner, clock};
+use crate::{banner, clock, data_dir};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -56,12 +56,15 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Server, RunError> {
         let host = config.host.trim_start_matches('[').trim_end_matches(']');
         let in_use = |source| RunError::Listen { address: format!("{host}:{}", config.port), source };
+        if config.store != Store::Memory {
+            data_dir::check(&config.data_dir).map_err(BackendError)?;
+        }
         let tcp = TcpListener::bind((host, config.port)).await.map_err(in_use)?;
         let address = tcp.local_addr().map_err(in_use)?;
         let (names, now) = (names_for(host), clock::unix_seconds());
         let identity = match config.store {
             Store::Memory => Identity::in_memory(&names, now)?,
-            _ => Identity::kept_in(&config.data_dir.join("tls"), &names, now)?,
+            _ => Identity::kept_in(&data_dir::tls(&config.data_dir), &names, now)?,
         };
         let limits = Limits { connections_max: config.max_connections, ..Limits::default() };
         Ok(Server { config, limits, tcp, address, identity })

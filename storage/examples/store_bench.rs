@@ -26,7 +26,7 @@ use mayfly_storage::{
 };
 use tokio::task::JoinSet;
 
-const VALUE_BYTES: usize = 1000;
+const VALUE_BYTES: usize = 1024;
 const INDEX_KEYS: u64 = 11;
 
 fn main() {

@@ -16,6 +16,7 @@ mod committer;
 mod directory;
 mod group;
 mod queue;
+mod retire;
 mod trees;
 mod view;
 
@@ -58,6 +59,7 @@ pub struct EmbeddedOptions {
 }
 
 impl Default for EmbeddedOptions {
+    /// A cache that leaves room on a small machine; the system's own file cache stands behind it.
     fn default() -> Self {
         Self { durability: Durability::default(), cache_bytes: 64 * 1024 * 1024 }
     }

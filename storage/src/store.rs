@@ -209,7 +209,7 @@ impl Counter {
 
     /// Reads a row; `None` when the bytes are not one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let word = |at: usize| Some(<[u8; 8]>::try_from(bytes.get(at..at + 8)?).ok()?);
+        let word = |at: usize| <[u8; 8]>::try_from(bytes.get(at..at + 8)?).ok();
         if bytes.len() != Self::LEN {
             return None;
         }

@@ -1,5 +1,7 @@
 //! The embedded store keeps the contract, survives, groups, and refuses what is not its own.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
 use mayfly_storage::{
@@ -79,6 +81,70 @@ async fn closing_loses_nothing() {
     assert!(open(folder.path()).get(&key("a")).await.unwrap().is_some());
 }
 
+/// What a killed process leaves is what the system has at that moment: every acknowledged batch, in every mode.
+#[tokio::test]
+async fn a_killed_process_loses_nothing() {
+    for durability in [Durability::Fsync, Durability::Interval(Duration::from_secs(3600)), Durability::None] {
+        let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let store = open_as(folder.path(), durability);
+        for number in 0..100 {
+            let urgency = if number % 3 == 0 { Urgency::Background } else { Urgency::Foreground };
+            store.commit(Batch { urgency, ..put(&number.to_string()) }).await.unwrap();
+        }
+        copy_all(folder.path(), copy.path());
+        let killed = open(copy.path());
+        for number in 0..100 {
+            assert!(
+                killed.get(&key(&number.to_string())).await.unwrap().is_some(),
+                "{number} in {durability:?}"
+            );
+        }
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy_all(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A flush that ends while a batch is being applied must not make half of it visible. The batches are large, so
+/// that there are many flushes and much time for one to end at the wrong moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_stay_whole_during_flushes() {
+    const KEYS: u16 = 1000;
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open_as(folder.path(), Durability::None));
+    let at = |number: u16| Key { bytes: number.to_be_bytes().to_vec(), ..key("") };
+    let all = move |version: u64| {
+        let value = [&version.to_be_bytes()[..], &[0; 300]].concat();
+        let puts =
+            (0..KEYS).map(|number| Put { key: at(number), value: value.clone(), marks: vec![] }).collect();
+        Batch { puts, ..Batch::default() }
+    };
+    store.commit(all(0)).await.unwrap();
+    let writer = store.clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        for version in 1..=400 {
+            writer.commit(all(version)).await.unwrap();
+        }
+    });
+    while tasks.try_join_next().is_none() {
+        let snapshot = store.snapshot().await.unwrap();
+        let values = snapshot.get_many(&[at(0), at(KEYS / 2), at(KEYS - 1)]).await.unwrap();
+        assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "half a batch is visible");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// With many writers there are fewer journal writes than commits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_are_grouped() {
@@ -140,10 +206,13 @@ async fn a_second_opening_is_refused() {
     open(folder.path());
 }
 
+/// A name, how to make a directory unusable, and what its refusal says.
+type Case = (&'static str, fn(&Path), &'static str);
+
 /// An unusable directory is refused with advice, and is byte for byte what it was.
 #[test]
 fn unusable_directories_are_left_alone() {
-    let cases: [(&str, fn(&Path), &str); 9] = [
+    let cases: [Case; 9] = [
         ("foreign", |path| fs::write(path.join("notes.txt"), "mine").unwrap(), "not one of Mayfly's"),
         ("foreign folder", |path| fs::create_dir(path.join("tree")).unwrap(), "not one of Mayfly's"),
         ("newer", |path| rewrite(path, "MAYFLY 2\n"), "newer version"),

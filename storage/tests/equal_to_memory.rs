@@ -1,5 +1,7 @@
 //! The embedded store does what the memory store does: random operations give equal answers, also after reopening.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use mayfly_storage::{

@@ -10,6 +10,7 @@
 
 mod extended;
 mod read;
+mod sink;
 #[cfg(test)]
 mod tests;
 mod write;

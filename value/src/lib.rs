@@ -18,6 +18,8 @@
 //! is given.
 
 #![warn(missing_docs)]
+// Outside of tests nothing here may panic on the bytes it is given.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::expect_used, clippy::panic))]
 
 pub use bson;
 

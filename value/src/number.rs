@@ -184,7 +184,7 @@ impl Magnitude {
         }
         let mut coefficient = self.coefficient;
         let mut exponent = self.adjusted.checked_sub(DIGITS as i32 - 1)?;
-        while coefficient != 0 && coefficient % 10 == 0 {
+        while coefficient != 0 && coefficient.is_multiple_of(10) {
             coefficient /= 10;
             exponent += 1;
         }
@@ -201,6 +201,9 @@ impl Magnitude {
     }
 }
 
+/// Up to here, 2^53, every integer is a double.
+const EXACT_INTEGERS: u64 = 1 << f64::MANTISSA_DIGITS;
+
 /// The nearest double towards zero, and what is lost by it.
 ///
 /// The second part is None exactly if the double has the number's value. NaN and the infinities are exact.
@@ -208,6 +211,8 @@ pub(crate) fn truncate_to_double(number: Number) -> (f64, Option<Magnitude>) {
     let nearest = number.to_double();
     let exact = match number {
         Number::Double(_) => return (nearest, None),
+        // Almost all integers: no need to look at digits.
+        Number::Int(value) if value.unsigned_abs() <= EXACT_INTEGERS => return (nearest, None),
         _ => Exact::of(number),
     };
     let magnitude = match exact {

@@ -3,12 +3,17 @@
 use hyper::StatusCode;
 use mayfly_engine::{Container, IndexingMode};
 
-use super::{Answer, list, resource as answer};
+use super::{
+    Answer, list,
+    offers::{self, Throughput},
+    resource as answer,
+};
 use crate::{
     address::{Address, ContainerRef, Ref},
     call::Call,
     error::ApiError,
     headers, policy,
+    query::resources,
     reply::Reply,
     resource,
 };
@@ -21,6 +26,14 @@ pub async fn list_all(call: &Call<'_>) -> Answer {
     list(call, &rid, "DocumentCollections", &containers, |container| resource::container(container))
 }
 
+/// `POST /dbs/{db}/colls` with a query
+pub async fn query(call: &Call<'_>) -> Answer {
+    let database = call.database(database_name(call)?)?;
+    let containers = call.engine.containers(&database);
+    let all: Vec<_> = containers.iter().map(|container| resource::container(container)).collect();
+    resources::query(call, &resource::database_rid(&database), "DocumentCollections", &all)
+}
+
 /// `POST /dbs/{db}/colls`
 pub async fn create(call: &Call<'_>) -> Answer {
     let database = call.database(database_name(call)?).map_err(|error| match error.status {
@@ -28,7 +41,16 @@ pub async fn create(call: &Call<'_>) -> Answer {
         _ => error,
     })?;
     let definition = policy::from_json(&call.json()?)?;
-    let container = call.engine.create_container(&database, definition, 1, call.now).await?;
+    let asked = Throughput::from_headers(call.headers)?;
+    let throughput = match asked {
+        None if offers::is_shared(call, database.id) => None,
+        asked => Some(asked.unwrap_or_else(Throughput::default_for_containers)),
+    };
+    let slots = throughput.as_ref().map_or(1, Throughput::ranges);
+    let container = call.engine.create_container(&database, definition, slots, call.now).await?;
+    if let Some(throughput) = throughput {
+        throughput.keep(call, container.id).await?;
+    }
     shaped(call, StatusCode::CREATED, &container).await
 }
 

@@ -3,11 +3,12 @@
 use hyper::StatusCode;
 use serde_json::Value;
 
-use super::{Answer, list, resource as answer};
+use super::{Answer, list, offers::Throughput, resource as answer};
 use crate::{
     address::{Address, Ref},
     call::Call,
     error::ApiError,
+    query::resources,
     reply::Reply,
     resource,
 };
@@ -15,6 +16,12 @@ use crate::{
 /// `GET /dbs`
 pub async fn list_all(call: &Call<'_>) -> Answer {
     list(call, "", "Databases", &call.engine.databases(), |database| resource::database(database))
+}
+
+/// `POST /dbs` with a query
+pub async fn query(call: &Call<'_>) -> Answer {
+    let all: Vec<_> = call.engine.databases().iter().map(|database| resource::database(database)).collect();
+    resources::query(call, "", "Databases", &all)
 }
 
 /// `POST /dbs`
@@ -25,7 +32,11 @@ pub async fn create(call: &Call<'_>) -> Answer {
         Some(_) => return Err(ApiError::invalid_input()),
         None => return Err(ApiError::missing_properties(&["id"])),
     };
+    let throughput = Throughput::from_headers(call.headers)?;
     let database = call.engine.create_database(name, call.now).await?;
+    if let Some(throughput) = throughput {
+        throughput.keep(call, database.id).await?;
+    }
     Ok(answer(StatusCode::CREATED, &resource::database(&database), &database.etag().to_string()))
 }
 

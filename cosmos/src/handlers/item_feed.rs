@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::StatusCode;
-use mayfly_engine::{Access, Direction, HashRange, PageLimit, Position, charge};
+use mayfly_engine::{Access, Direction, PageLimit, Position, charge};
 
 use super::{Answer, documents::with_session};
 use crate::{call::Call, error::ApiError, headers, reply::Reply, resource};
@@ -14,13 +14,6 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 pub async fn read(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (database, container) = call.owner(name)?;
-    let range = match call.partition_key_if_any()? {
-        Some(key) => {
-            let (start, end) = container.definition().partition_key.prefix_range(&key);
-            HashRange { start, end }
-        }
-        None => HashRange::all(),
-    };
     let position = match call.text(&headers::CONTINUATION)? {
         None | Some("") => None,
         Some(token) => {
@@ -29,18 +22,16 @@ pub async fn read(call: &Call<'_>) -> Answer {
         }
     };
     let limit = PageLimit { rows: call.page_items()?, bytes: PAGE_BYTES_MAX };
-    let access = Access::Records(range);
+    let access = Access::Records(call.scope(&container)?);
     let page = call.engine.scan(&container, &access, Direction::Forward, position, limit, call.now).await?;
 
-    let mut body =
-        format!("{{\"_rid\":\"{}\",\"Documents\":[", resource::container_rid(&container)).into_bytes();
-    for (n, found) in page.found.iter().enumerate() {
-        if n > 0 {
-            body.push(b',');
-        }
-        resource::push_document(call.engine, &container, found.slot, &found.record, &mut body)?;
+    let mut documents = Vec::with_capacity(page.found.len());
+    for found in &page.found {
+        let mut document = Vec::with_capacity(found.record.size() as usize + 512);
+        resource::push_document(call.engine, &container, found.slot, &found.record, &mut document)?;
+        documents.push(document);
     }
-    body.extend_from_slice(format!("],\"_count\":{}}}", page.found.len()).as_bytes());
+    let body = resource::document_feed(&resource::container_rid(&container), &documents);
     let cost = charge::page(page.found.len(), body.len() as u64);
     let mut reply = Reply::json(StatusCode::OK, body)
         .with(&headers::ITEM_COUNT, page.found.len())

@@ -1,12 +1,17 @@
 //! What each route does: parse, ask the engine, shape the answer. One file per resource.
 
 pub mod account;
+pub mod batch;
+pub mod change_feed;
 pub mod containers;
 pub mod databases;
 pub mod documents;
 pub mod item_body;
 pub mod item_feed;
+pub mod kept;
+pub mod offers;
 pub mod patch_body;
+pub mod queries;
 pub mod ranges;
 
 use hyper::StatusCode;

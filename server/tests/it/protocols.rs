@@ -2,7 +2,6 @@
 
 use crate::harness::*;
 use hyper::Version;
-use mayfly_server::backend::NoEngine;
 use mayfly_server::connection::Scheme;
 use mayfly_server::listen::Limits;
 use tokio::net::TcpStream;
@@ -77,20 +76,6 @@ async fn own_paths_are_for_reading() {
         assert_eq!(head.headers()["content-length"], "6");
         assert_eq!(text(head).await, (200, String::new()));
     }
-}
-
-#[tokio::test]
-async fn without_an_engine_requests_are_refused_in_the_protocols_shape() {
-    let server = start_with::<NoEngine>("store = 'memory'", Limits::default()).await;
-    let mut client = server.connect(Scheme::Http, Version::HTTP_11).await;
-    let mut read = get("/dbs");
-    read.headers_mut().insert("x-ms-activity-id", "an-id".parse().unwrap());
-    let response = client.send(read).await;
-    assert_eq!(response.headers()["x-ms-activity-id"], "an-id");
-    assert_eq!(response.headers()["x-ms-retry-after-ms"], "1000");
-    let (status, body) = text(response).await;
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((status, &body["code"]), (503, &"ServiceUnavailable".into()));
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ use super::{
     Durability,
     group::Ledger,
     queue::{Closed, Group, Job, Queue},
+    retire::Retiring,
     trees::Trees,
     view::Moment,
 };
@@ -37,7 +38,7 @@ use crate::{
     store::{Batch, Committed, Urgency},
 };
 
-/// The handle to the thread. Dropping it writes and syncs what waits.
+/// The handle to the thread and its helpers. Dropping it writes and syncs what waits.
 pub struct Committer {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -62,30 +63,25 @@ pub struct Tallies {
 impl Committer {
     pub fn start(trees: Trees, moment: Moment, durability: Durability) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
+        let (retiring, freeing) = Retiring::start()?;
+        // From here on the threads are owned, and ended if one of the others cannot be started.
+        let committer = Self { shared: shared.clone(), threads: Mutex::new(vec![freeing]) };
         let mut writer = Writer {
             shared: shared.clone(),
             trees,
             moment,
             durability,
             ledger: Ledger::default(),
+            retiring,
             is_dirty: false,
         };
-        let mut threads = vec![Builder::new().name("mayfly-commit".to_owned()).spawn(move || writer.run())?];
-        let committer = |threads| Self { shared: shared.clone(), threads: Mutex::new(threads) };
+        let writing = Builder::new().name("mayfly-commit".to_owned()).spawn(move || writer.run())?;
+        committer.threads.lock().insert(0, writing);
         if let Durability::Interval(interval) = durability {
-            let shared = shared.clone();
-            let ticker = Builder::new()
-                .name("mayfly-sync".to_owned())
-                .spawn(move || shared.queue.ask_for_syncs(interval));
-            match ticker {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    drop(committer(threads));
-                    return Err(error);
-                }
-            }
+            let ask = move || shared.queue.ask_for_syncs(interval);
+            committer.threads.lock().push(Builder::new().name("mayfly-sync".to_owned()).spawn(ask)?);
         }
-        Ok(committer(threads))
+        Ok(committer)
     }
 
     /// Checks, queues and waits. Once queued, a batch is decided even if the caller goes away.
@@ -135,6 +131,7 @@ struct Writer {
     moment: Moment,
     durability: Durability,
     ledger: Ledger,
+    retiring: Retiring,
     /// Whether something was written since the last sync.
     is_dirty: bool,
 }
@@ -211,6 +208,7 @@ impl Writer {
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
         if self.ledger.flush(&self.trees, mode)? {
             self.moment.advance(&self.trees);
+            self.retiring.look(&self.trees);
             self.is_dirty = !is_synced;
             self.shared.tallies.groups.fetch_add(1, Relaxed);
         }

@@ -189,7 +189,7 @@ fn check_version(path: &Path) -> Result<()> {
 
 /// A directory that is ours but not whole.
 pub fn damaged(path: &Path, what: &str) -> Error {
-    unusable(path, format_args!("is damaged: {what}. Restore it from a backup; nothing was changed"))
+    unusable(path, format_args!("is damaged: {what}. Restore it from a backup"))
 }
 
 /// That another process, or a store or snapshot in this one, still has the directory.

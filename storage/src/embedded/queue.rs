@@ -15,7 +15,7 @@ use crate::{
     store::{Batch, Committed, Urgency},
 };
 
-/// Batches that share a journal write. At some 25 µs each this bounds how long the first one waits for the others.
+/// Batches that share a journal write. At some 40 µs each this bounds how long the first one waits for the others.
 const GROUP_BATCHES_MAX: usize = 256;
 
 /// The same in bytes, for large documents: a few milliseconds of a slow disk.
@@ -223,5 +223,23 @@ mod tests {
         queue.close(Closed::Orderly);
         assert_eq!(next(&queue), [Urgency::Background]);
         assert!(queue.next_group().is_none());
+    }
+
+    /// A failure answers who waits and refuses who comes.
+    #[test]
+    fn a_poisoned_queue_refuses() {
+        let queue = Queue::default();
+        let (reply, mut answer) = oneshot::channel();
+        queue.push(Job { batch: Batch::default(), reply }).unwrap();
+        queue.close(Closed::Poisoned);
+        assert!(matches!(answer.try_recv(), Ok(Err(Error::Poisoned))));
+        let (reply, _) = oneshot::channel();
+        assert!(matches!(queue.push(Job { batch: Batch::default(), reply }), Err(Error::Poisoned)));
+        let (reply, _) = oneshot::channel();
+        assert!(matches!(queue.push_sync(reply), Err(Error::Poisoned)));
+        assert!(queue.next_group().is_none());
+        // Closing in order afterwards does not hide the failure.
+        queue.close(Closed::Orderly);
+        assert!(queue.is_poisoned());
     }
 }

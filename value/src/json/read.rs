@@ -1,19 +1,18 @@
 //! Reading JSON: one pass over the text that writes BSON bytes as it goes.
 //!
-//! BSON wants each element's type before its name and each container's length before its content; both are
-//! unknown when they are due, so their places are left open and filled in afterwards.
+//! serde_json drives the visitors below, and they write into the `Sink` of `sink.rs`. Strings and names are
+//! copied from the text straight to their place; only those with escapes go through serde_json's buffer.
 //!
 //! Numbers: an integer literal that fits an i64 stays an integer (int32 where it fits), everything else
 //! becomes a double (so does `-0`, which no integer can hold). A number beyond the doubles is refused.
 //!
-//! Holds: objects have no duplicate names (the last value wins and stands where the first one stood), and
-//! the work is O(n log n) in the text's length for any input.
+//! Holds: the work is O(n log n) in the text's length for any input, and no text overflows the stack.
 
 use bson::{RawBson, RawDocumentBuf};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use super::sink::{Field, Sink, bson_length};
 use super::{JsonError, JsonLimits};
-use crate::foreign::DEPTH_MAX;
 
 const TAG_DOUBLE: u8 = 0x01;
 const TAG_STRING: u8 = 0x02;
@@ -70,130 +69,6 @@ fn parse_into(text: &[u8], limits: JsonLimits, sink: &mut Sink) -> Result<u8, Js
         Some(refusal) => refusal,
         None => JsonError::Syntax { message: error.to_string() },
     })
-}
-
-/// The BSON bytes written so far, and what is still open in them.
-struct Sink {
-    bytes: Vec<u8>,
-    /// The fields of all open objects; an object's own begin where it was entered.
-    fields: Vec<Field>,
-    depth: usize,
-    depth_max: usize,
-    /// Why the visitor stopped: serde's errors can only carry text.
-    refusal: Option<JsonError>,
-}
-
-/// Where a field of an open object stands.
-#[derive(Clone, Copy)]
-struct Field {
-    /// The first eight bytes of the name: almost always enough to tell two names apart.
-    prefix: u64,
-    tag_at: usize,
-    name_len: usize,
-}
-
-impl Field {
-    fn name<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        bytes.get(self.tag_at + 1..self.tag_at + 1 + self.name_len).unwrap_or_default()
-    }
-
-    fn same_name(&self, other: &Field, bytes: &[u8]) -> bool {
-        self.prefix == other.prefix && self.name(bytes) == other.name(bytes)
-    }
-}
-
-impl Sink {
-    fn new(text_len: usize, limits: JsonLimits) -> Self {
-        Sink {
-            // BSON is about as long as its JSON; the limit keeps a refused giant from reserving memory.
-            bytes: Vec::with_capacity(text_len.min(limits.bytes_max) + 64),
-            fields: Vec::new(),
-            depth: 0,
-            depth_max: limits.depth_max.min(DEPTH_MAX),
-            refusal: None,
-        }
-    }
-
-    fn open(&mut self) -> usize {
-        let open_at = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; 4]);
-        open_at
-    }
-
-    fn close(&mut self, open_at: usize) -> Result<(), JsonError> {
-        self.bytes.push(0);
-        let length = bson_length(self.bytes.len() - open_at)?;
-        if let Some(place) = self.bytes.get_mut(open_at..open_at + 4) {
-            place.copy_from_slice(&length.to_le_bytes());
-        }
-        Ok(())
-    }
-
-    /// Leaves room for the type tag; the name follows.
-    fn begin_element(&mut self) -> usize {
-        self.bytes.push(0);
-        self.bytes.len() - 1
-    }
-
-    fn set_tag(&mut self, tag_at: usize, tag: u8) {
-        if let Some(place) = self.bytes.get_mut(tag_at) {
-            *place = tag;
-        }
-    }
-
-    fn refuse<E: Error>(&mut self, refusal: JsonError) -> E {
-        let error = E::custom(&refusal);
-        self.refusal = Some(refusal);
-        error
-    }
-
-    fn enter<E: Error>(&mut self) -> Result<(), E> {
-        if self.depth >= self.depth_max {
-            return Err(self.refuse(JsonError::TooDeep { depth_max: self.depth_max }));
-        }
-        self.depth += 1;
-        Ok(())
-    }
-
-    /// Finishes the container opened at `open_at`.
-    fn leave<E: Error>(&mut self, open_at: usize) -> Result<(), E> {
-        self.depth -= 1;
-        self.close(open_at).map_err(|refusal| self.refuse(refusal))
-    }
-
-    /// Gives each name that occurs more than once its last value, at the place of the first.
-    ///
-    /// Sorting finds duplicates in O(n log n) without a hash table per object; the rewrite is rare.
-    fn merge_duplicates(&mut self, body_at: usize, fields_from: usize) {
-        let bytes = &self.bytes;
-        let Some(fields) = self.fields.get_mut(fields_from..) else { return };
-        let by_place = |field: &Field| field.tag_at;
-        fields.sort_unstable_by(|a, b| {
-            let by_name = a.prefix.cmp(&b.prefix).then_with(|| a.name(bytes).cmp(b.name(bytes)));
-            by_name.then(a.tag_at.cmp(&b.tag_at))
-        });
-        if !fields.windows(2).any(|pair| matches!(pair, [a, b] if a.same_name(b, bytes))) {
-            return;
-        }
-        let mut kept: Vec<(usize, usize)> = fields
-            .chunk_by(|a, b| a.same_name(b, bytes))
-            .filter_map(|same| Some((same.first()?.tag_at, same.last()?.tag_at)))
-            .collect();
-        kept.sort_unstable();
-        fields.sort_unstable_by_key(by_place);
-        let mut body = Vec::with_capacity(bytes.len() - body_at);
-        for (_, last_at) in kept {
-            let next = fields.partition_point(|field| field.tag_at <= last_at);
-            let end = fields.get(next).map_or(bytes.len(), by_place);
-            body.extend_from_slice(bytes.get(last_at..end).unwrap_or_default());
-        }
-        self.bytes.truncate(body_at);
-        self.bytes.extend_from_slice(&body);
-    }
-}
-
-fn bson_length(length: usize) -> Result<i32, JsonError> {
-    i32::try_from(length).map_err(|_| JsonError::TooLarge { bytes: length, bytes_max: i32::MAX as usize })
 }
 
 /// Reads one value into the sink; yields its type tag.
@@ -337,10 +212,6 @@ impl Visitor<'_> for NameSeed<'_> {
         }
         self.sink.bytes.extend_from_slice(name.as_bytes());
         self.sink.bytes.push(0);
-        let mut prefix = [0; 8];
-        for (place, byte) in prefix.iter_mut().zip(name.bytes()) {
-            *place = byte;
-        }
-        Ok(Field { prefix: u64::from_be_bytes(prefix), tag_at: self.tag_at, name_len: name.len() })
+        Ok(Field::new(self.tag_at, name))
     }
 }

@@ -5,8 +5,8 @@ use bson::{DateTime, Decimal128, Timestamp};
 
 use super::encode::ADJUSTED_BIAS;
 use super::parts::Reader;
-use super::{COSMOS_TAGS, CUT, END, FIELD, KeycodeError, MONGO_TAGS, STRING_BYTES_MAX, TAGS_SPAN, first_tag};
-use crate::foreign::DEPTH_MAX;
+use super::skip::skip_payload;
+use super::{CUT, END, KeycodeError, STRING_BYTES_MAX, first_tag};
 use crate::number::{DIGITS, Magnitude, Number};
 use crate::order::{Class, Order};
 
@@ -83,25 +83,6 @@ pub fn decode_value_desc(bytes: &[u8], order: Order) -> Result<(DecodedValue, us
     decode(Reader::inverted(bytes), order)
 }
 
-/// The number of bytes one value takes, of either order and direction.
-pub fn skip_value(bytes: &[u8]) -> Result<usize, KeycodeError> {
-    let mut reader = reader_for(bytes);
-    skip(&mut reader, 0)?;
-    Ok(reader.position)
-}
-
-/// Whether part of the value was left out of its key. Bytes that are no key were not cut.
-pub fn is_cut(encoded: &[u8]) -> bool {
-    skip(&mut reader_for(encoded), 0).unwrap_or(false)
-}
-
-fn reader_for(bytes: &[u8]) -> Reader<'_> {
-    match bytes.first() {
-        Some(first) if *first >= 0x80 => Reader::inverted(bytes),
-        _ => Reader::new(bytes),
-    }
-}
-
 fn decode(mut reader: Reader<'_>, order: Order) -> Result<(DecodedValue, usize), KeycodeError> {
     let tag = reader.byte()?;
     let class = tag.checked_sub(first_tag(order)).and_then(|rank| Class::of_rank(rank, order));
@@ -151,7 +132,7 @@ fn decode_payload(reader: &mut Reader<'_>, class: Class, order: Order) -> Result
     })
 }
 
-fn decode_bool(reader: &mut Reader<'_>) -> Result<bool, KeycodeError> {
+pub(super) fn decode_bool(reader: &mut Reader<'_>) -> Result<bool, KeycodeError> {
     match reader.byte()? {
         0 => Ok(false),
         1 => Ok(true),
@@ -194,7 +175,7 @@ fn text(reader: &Reader<'_>, bytes: Vec<u8>) -> Result<String, KeycodeError> {
     })
 }
 
-fn decode_number(reader: &mut Reader<'_>, order: Order) -> Result<DecodedValue, KeycodeError> {
+pub(super) fn decode_number(reader: &mut Reader<'_>, order: Order) -> Result<DecodedValue, KeycodeError> {
     let bits = u64::from_be_bytes(reader.array()?);
     let (negative, double) = match bits {
         0 => (false, f64::NAN),
@@ -234,99 +215,9 @@ fn decode_remainder(reader: &mut Reader<'_>, negative: bool) -> Result<Option<Ma
 }
 
 /// Subtype, content, and whether it was cut.
-fn decode_binary(reader: &mut Reader<'_>) -> Result<(u8, Vec<u8>, bool), KeycodeError> {
+pub(super) fn decode_binary(reader: &mut Reader<'_>) -> Result<(u8, Vec<u8>, bool), KeycodeError> {
     let length = u32::from_be_bytes(reader.array()?) as usize;
     let subtype = reader.byte()?;
     let bytes = reader.take(length.min(STRING_BYTES_MAX))?;
     Ok((subtype, bytes, length > STRING_BYTES_MAX))
-}
-
-/// Passes over a value; the flag tells whether it was cut.
-fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<bool, KeycodeError> {
-    let tag = reader.byte()?;
-    let (class, order) = class_of_tag(tag).ok_or_else(|| reader.unexpected(tag, "a tag"))?;
-    skip_payload(reader, class, order, depth)
-}
-
-fn class_of_tag(tag: u8) -> Option<(Class, Order)> {
-    [(Order::Cosmos, COSMOS_TAGS), (Order::Mongo, MONGO_TAGS)].into_iter().find_map(|(order, first)| {
-        let rank = tag.checked_sub(first).filter(|rank| *rank < TAGS_SPAN)?;
-        Some((Class::of_rank(rank, order)?, order))
-    })
-}
-
-fn skip_payload(
-    reader: &mut Reader<'_>,
-    class: Class,
-    order: Order,
-    depth: usize,
-) -> Result<bool, KeycodeError> {
-    match class {
-        Class::String | Class::Code => return reader.skip_escaped(),
-        Class::Binary => return decode_binary(reader).map(|(_, _, cut)| cut),
-        Class::Array => return skip_array(reader, depth),
-        Class::Object => return skip_object(reader, order, depth),
-        Class::Regex => return Ok(reader.skip_escaped()? || reader.skip_escaped()?),
-        Class::CodeWithScope => return Ok(reader.skip_escaped()? || skip_object(reader, order, depth)?),
-        Class::DbPointer => {
-            if reader.skip_escaped()? {
-                return Ok(true);
-            }
-            reader.array::<12>()?;
-        }
-        Class::Bool => _ = decode_bool(reader)?,
-        Class::Number => _ = decode_number(reader, order)?,
-        Class::ObjectId => _ = reader.array::<12>()?,
-        Class::DateTime | Class::Timestamp => _ = reader.array::<8>()?,
-        Class::Undefined | Class::Null | Class::MinKey | Class::MaxKey => {}
-    }
-    Ok(false)
-}
-
-fn skip_array(reader: &mut Reader<'_>, depth: usize) -> Result<bool, KeycodeError> {
-    if depth >= DEPTH_MAX {
-        return reader.skip_escaped();
-    }
-    loop {
-        match reader.byte()? {
-            END => return Ok(false),
-            CUT => return Ok(true),
-            tag => {
-                let found = class_of_tag(tag).ok_or_else(|| reader.unexpected(tag, "an item"))?;
-                if skip_payload(reader, found.0, found.1, depth + 1)? {
-                    return expect_cut(reader);
-                }
-            }
-        }
-    }
-}
-
-fn skip_object(reader: &mut Reader<'_>, order: Order, depth: usize) -> Result<bool, KeycodeError> {
-    if depth >= DEPTH_MAX {
-        return reader.skip_escaped();
-    }
-    loop {
-        let marker = reader.byte()?;
-        let field_cut = match (marker, order) {
-            (END, _) => return Ok(false),
-            (CUT, _) => return Ok(true),
-            (FIELD, Order::Cosmos) => reader.skip_escaped()? || skip(reader, depth + 1)?,
-            (tag, Order::Mongo) => {
-                let (class, order) = class_of_tag(tag).ok_or_else(|| reader.unexpected(tag, "a field"))?;
-                reader.skip_escaped()? || skip_payload(reader, class, order, depth + 1)?
-            }
-            (found, Order::Cosmos) => return Err(reader.unexpected(found, "a field")),
-        };
-        if field_cut {
-            return expect_cut(reader);
-        }
-    }
-}
-
-/// After an element that was cut its container ends as well.
-fn expect_cut(reader: &mut Reader<'_>) -> Result<bool, KeycodeError> {
-    match reader.byte()? {
-        CUT => Ok(true),
-        found => Err(reader.unexpected(found, "the end of a cut container")),
-    }
 }

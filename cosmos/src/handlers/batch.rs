@@ -1,0 +1,246 @@
+//! Several operations in one request: transactional batches, and bulk.
+//!
+//! A batch is one logical partition, all or nothing: the operation that failed answers with its own status and every
+//! other one with 424. Bulk is a list of independent operations, each with its own partition key.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use mayfly_engine::{Container, Effect, IfMatch, InvalidTtl, Operation, Outcome, charge, patch};
+use mayfly_value::partition::PartitionKey;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use super::{Answer, documents::with_session, item_body, patch_body};
+use crate::{
+    call::{Call, item_id},
+    error::ApiError,
+    headers,
+    reply::Reply,
+    resource,
+};
+
+const OPERATIONS_MAX: usize = 100;
+const FAILED_DEPENDENCY: u16 = 424;
+
+/// One operation as SDKs write it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Step<'a> {
+    operation_type: String,
+    id: Option<String>,
+    #[serde(borrow)]
+    resource_body: Option<&'a RawValue>,
+    partition_key: Option<String>,
+    if_match: Option<String>,
+    if_none_match: Option<String>,
+    #[serde(default)]
+    minimal_return_preference: bool,
+}
+
+/// `POST …/docs` with the batch header
+pub async fn run(call: &Call<'_>) -> Answer {
+    let name = call.address.container().ok_or_else(ApiError::internal)?;
+    let (database, container) = call.owner(name)?;
+    if call.body.first() == Some(&0x81) {
+        return Err(ApiError::not_implemented("A batch in HybridRow form"));
+    }
+    let steps: Vec<Step<'_>> = serde_json::from_slice(call.body)
+        .map_err(|error| ApiError::bad_request(format!("The batch is invalid: {error}.")))?;
+    if steps.is_empty() {
+        return Err(ApiError::batch_empty());
+    }
+    if steps.len() > OPERATIONS_MAX {
+        return Err(ApiError::batch_too_many());
+    }
+    let atomic = match call.text(&headers::BATCH_ATOMIC)? {
+        None => call.partition_key_if_any()?.is_some(),
+        Some(_) => call.flag(&headers::BATCH_ATOMIC)?,
+    };
+    let done = match atomic {
+        true => atomic_batch(call, &container, &steps).await?,
+        false => bulk(call, &container, &steps).await?,
+    };
+    let lsn = call.engine.lsn(&container, done.slot).await?;
+    let status = if done.failed { StatusCode::MULTI_STATUS } else { StatusCode::OK };
+    let total: f64 = done.results.iter().map(|result| result.charge).sum();
+    let body = [&b"["[..], &join(&done.results), b"]"].concat();
+    let reply = Reply::json(status, body)
+        .with(&headers::REQUEST_CHARGE, format!("{total:.2}"))
+        .with(&headers::ITEM_COUNT, done.results.len());
+    Ok(with_session(reply, &database, &container, done.slot, lsn))
+}
+
+/// The answer to one operation, as JSON text.
+struct StepResult {
+    text: Vec<u8>,
+    charge: f64,
+}
+
+struct Done {
+    results: Vec<StepResult>,
+    slot: u16,
+    failed: bool,
+}
+
+fn join(results: &[StepResult]) -> Vec<u8> {
+    results.iter().map(|result| &result.text[..]).collect::<Vec<_>>().join(&b","[..])
+}
+
+async fn atomic_batch(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    steps: &[Step<'_>],
+) -> Result<Done, ApiError> {
+    let key = call.partition_key()?;
+    let slot = container.locate(&key)?.slot();
+    let mut operations = Vec::with_capacity(steps.len());
+    for (number, step) in steps.iter().enumerate() {
+        if step
+            .partition_key
+            .as_deref()
+            .is_some_and(|own| PartitionKey::parse_header(own).ok().as_ref() != Some(&key))
+        {
+            return Err(ApiError::batch_partition_keys());
+        }
+        match operation(container, step) {
+            Ok(operation) => operations.push(operation),
+            Err(error) => return Ok(refused(steps.len(), number, &error, slot)),
+        }
+    }
+    match call.engine.transact(container, &key, &operations, InvalidTtl::Refuse, call.now).await {
+        Ok(done) => {
+            let results = steps.iter().zip(&done.outcomes);
+            let results = results.map(|(step, outcome)| succeeded(call, container, slot, step, outcome));
+            Ok(Done { results: results.collect::<Result<_, _>>()?, slot, failed: false })
+        }
+        Err(refusal) => {
+            let error = ApiError::from(refusal.error);
+            if error.status >= 500 {
+                return Err(error);
+            }
+            Ok(refused(steps.len(), refusal.operation, &error, slot))
+        }
+    }
+}
+
+fn refused(count: usize, number: usize, error: &ApiError, slot: u16) -> Done {
+    let results = (0..count).map(|n| match n == number {
+        true => failed(error),
+        false => StepResult {
+            text: json!({ "statusCode": FAILED_DEPENDENCY, "requestCharge": 0 }).to_string().into_bytes(),
+            charge: 0.0,
+        },
+    });
+    Done { results: results.collect(), slot, failed: true }
+}
+
+async fn bulk(call: &Call<'_>, container: &Arc<Container>, steps: &[Step<'_>]) -> Result<Done, ApiError> {
+    call.scope(container)?;
+    let shared = call.partition_key_if_any()?;
+    let mut done = Done { results: Vec::with_capacity(steps.len()), slot: 0, failed: false };
+    for step in steps {
+        let result = bulk_step(call, container, shared.as_ref(), step, &mut done.slot).await;
+        done.results.push(match result {
+            Ok(result) => result,
+            Err(error) if error.status >= 500 => return Err(error),
+            Err(error) => {
+                done.failed = true;
+                failed(&error)
+            }
+        });
+    }
+    Ok(done)
+}
+
+async fn bulk_step(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    shared: Option<&PartitionKey>,
+    step: &Step<'_>,
+    slot: &mut u16,
+) -> Result<StepResult, ApiError> {
+    let own = step.partition_key.as_deref().map(PartitionKey::parse_header).transpose();
+    let own = own.map_err(|_| ApiError::partition_key_shape())?;
+    let key = own.as_ref().or(shared).ok_or_else(ApiError::partition_key_required)?;
+    *slot = container.locate(key)?.slot();
+    let operation = operation(container, step)?;
+    let (outcome, _) = call.engine.write(container, key, operation, InvalidTtl::Refuse, call.now).await?;
+    succeeded(call, container, *slot, step, &outcome)
+}
+
+fn operation(container: &Container, step: &Step<'_>) -> Result<Operation, ApiError> {
+    let if_match = step.if_match.as_deref().map(IfMatch::parse);
+    let id = || step.id.as_deref().map_or(Err(ApiError::missing_properties(&["id"])), item_id);
+    let body = || {
+        let text = step.resource_body.ok_or_else(|| ApiError::missing_properties(&["resourceBody"]))?;
+        Ok::<_, ApiError>(text.get().as_bytes())
+    };
+    Ok(match step.operation_type.to_ascii_lowercase().as_str() {
+        "create" => {
+            let (id, body) = item_body::parse(body()?)?;
+            Operation::Create { id, body }
+        }
+        "upsert" => {
+            let (id, body) = item_body::parse(body()?)?;
+            Operation::Upsert { id, body, if_match }
+        }
+        "replace" => {
+            let (body_id, body) = item_body::parse(body()?)?;
+            if body_id != id()? {
+                return Err(ApiError::bad_request("The id of the item cannot be changed."));
+            }
+            Operation::Replace { id: body_id, body, if_match }
+        }
+        "patch" => {
+            let operations = patch_body::parse(body()?, &container.definition().partition_key)?;
+            let modify =
+                Arc::new(move |record: &mayfly_engine::Record| patch::apply(record.body(), &operations));
+            Operation::Modify { id: id()?, modify, if_match }
+        }
+        "delete" => Operation::Delete { id: id()?, if_match },
+        "read" => Operation::Read { id: id()? },
+        other => return Err(ApiError::bad_request(format!("There is no batch operation '{other}'."))),
+    })
+}
+
+fn succeeded(
+    call: &Call<'_>,
+    container: &Container,
+    slot: u16,
+    step: &Step<'_>,
+    outcome: &Outcome,
+) -> Result<StepResult, ApiError> {
+    let etag = outcome.record.as_ref().map(|record| call.engine.etag(container, slot, record));
+    let known = step.if_none_match.as_deref().map(IfMatch::parse);
+    let unchanged = outcome.effect == Effect::Read
+        && known.zip(etag).is_some_and(|(condition, etag)| condition.allows(etag));
+    let status = match outcome.effect {
+        Effect::Read if unchanged => StatusCode::NOT_MODIFIED,
+        Effect::Created => StatusCode::CREATED,
+        Effect::Replaced | Effect::Read => StatusCode::OK,
+        Effect::Deleted => StatusCode::NO_CONTENT,
+    };
+    let mut text =
+        format!("{{\"statusCode\":{},\"requestCharge\":{}", status.as_u16(), outcome.charge).into_bytes();
+    if let (Some(record), Some(etag)) = (&outcome.record, etag) {
+        text.extend_from_slice(format!(",\"eTag\":{}", json!(etag.to_string())).as_bytes());
+        if !unchanged && (outcome.effect == Effect::Read || !step.minimal_return_preference) {
+            text.extend_from_slice(b",\"resourceBody\":");
+            resource::push_document(call.engine, container, slot, record, &mut text)?;
+        }
+    }
+    text.push(b'}');
+    Ok(StepResult { text, charge: outcome.charge })
+}
+
+fn failed(error: &ApiError) -> StepResult {
+    let charge = if error.status == 404 { charge::MISS } else { charge::REFUSED };
+    let value = json!({
+        "statusCode": error.status,
+        "subStatusCode": error.substatus,
+        "requestCharge": charge,
+        "message": error.message,
+    });
+    StepResult { text: value.to_string().into_bytes(), charge }
+}

@@ -1,0 +1,238 @@
+//! Running a query: pages of living records in, a page of rows out.
+
+use std::sync::Arc;
+
+use mayfly_engine::{Container, Direction, Engine, Found, PageLimit, Position, Timestamp, charge};
+use mayfly_sql::{Context, Document, Run, Value};
+
+use super::{
+    access,
+    request::{Request, failed},
+    token::Token,
+};
+use crate::{call::Call, error::ApiError, resource};
+
+/// Documents taken from the engine at a time.
+const SCAN_ROWS: usize = 256;
+
+/// The most a page of rows weighs.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// Documents one page may look at before it answers with what it has.
+const DOCUMENTS_MAX: usize = 200_000;
+
+/// A page of rows.
+pub struct RowPage {
+    /// Each as JSON text.
+    pub rows: Vec<Vec<u8>>,
+    /// Where to go on; none at the end.
+    pub next: Option<Token>,
+    /// Documents looked at.
+    pub scanned: usize,
+    /// Request units.
+    pub charge: f64,
+    /// A slot that was looked at, for the session token.
+    pub slot: u16,
+}
+
+/// What a run needs to know.
+pub struct Execution<'a> {
+    engine: &'a Engine,
+    container: &'a Arc<Container>,
+    request: &'a Request,
+    access: mayfly_engine::Access,
+    rows_max: usize,
+    now: Timestamp,
+}
+
+impl<'a> Execution<'a> {
+    /// Prepares a query of `call` on `container`. A query of the whole container has to be asked for.
+    pub fn new(
+        call: &Call<'a>,
+        container: &'a Arc<Container>,
+        request: &'a Request,
+        may_cross: bool,
+    ) -> Result<Self, ApiError> {
+        let hints = request.plan.hints();
+        let (scope, pinned) = access::narrowed(container, hints, call.scope(container)?);
+        if !pinned && !may_cross {
+            return Err(ApiError::cross_partition_disabled());
+        }
+        Ok(Self {
+            engine: call.engine,
+            container,
+            request,
+            access: access::choose(container, hints, scope),
+            rows_max: call.page_items()?,
+            now: call.now,
+        })
+    }
+
+    /// Runs the query from `token` on.
+    pub async fn page(&self, token: Token) -> Result<RowPage, ApiError> {
+        if self.request.plan.is_streaming() { self.stream(token).await } else { self.whole(token).await }
+    }
+
+    async fn scan(&self, position: Option<Position>) -> Result<(Vec<Found>, Option<Position>), ApiError> {
+        let limit = PageLimit { rows: SCAN_ROWS, bytes: PAGE_BYTES_MAX };
+        let page =
+            self.engine.scan(self.container, &self.access, Direction::Forward, position, limit, self.now);
+        let page = page.await?;
+        Ok((page.found, page.next))
+    }
+
+    fn run(&self, token: &Token) -> Result<Run<'_>, ApiError> {
+        let context = Context::new(self.now.0 as i64, self.now.0);
+        self.request.plan.resume(context, token.progress).map_err(failed)
+    }
+
+    /// Every document gives its rows at once; the page ends between two rows.
+    async fn stream(&self, token: Token) -> Result<RowPage, ApiError> {
+        let mut page = Rows::new(self.rows_max);
+        let mut at = token.position.clone();
+        let mut skip = token.rows_of_document;
+        let mut before = token.progress;
+        loop {
+            let (found, next) = self.scan(at.clone()).await?;
+            // A run lives for one page of documents: rows borrow from it and are written before it ends.
+            let mut run = self.run(&Token { progress: before, ..Token::default() })?;
+            for found in &found {
+                page.scanned += 1;
+                page.slot = found.slot;
+                let outcome = self.push(&mut run, found, &mut page, &mut skip)?;
+                match outcome {
+                    Pushed::All => {
+                        at = Some(found.position.clone());
+                        before = run.progress();
+                    }
+                    Pushed::Some(rows) => {
+                        let next = Token { progress: before, rows_of_document: rows, position: at };
+                        return Ok(page.ended(Some(next)));
+                    }
+                }
+                if run.is_done() {
+                    return Ok(page.ended(None));
+                }
+                if page.is_full() {
+                    let next = Token { progress: before, rows_of_document: 0, position: at };
+                    return Ok(page.ended(Some(next)));
+                }
+            }
+            match next {
+                None => {
+                    drop(run);
+                    return self.finish_stream(page, before);
+                }
+                next if page.scanned >= DOCUMENTS_MAX => {
+                    let next = Token { progress: before, rows_of_document: 0, position: next };
+                    return Ok(page.ended(Some(next)));
+                }
+                next => at = next,
+            }
+        }
+    }
+
+    /// A query that reads no documents has all its rows at the end.
+    fn finish_stream(&self, mut page: Rows, progress: mayfly_sql::Progress) -> Result<RowPage, ApiError> {
+        let run = self.run(&Token { progress, ..Token::default() })?;
+        for row in run.finish().map_err(failed)? {
+            page.add(&row);
+        }
+        Ok(page.ended(None))
+    }
+
+    /// Pushes one document and takes its rows, from the `skip`th on, as long as there is room.
+    fn push(
+        &self,
+        run: &mut Run<'_>,
+        found: &Found,
+        page: &mut Rows,
+        skip: &mut u32,
+    ) -> Result<Pushed, ApiError> {
+        let system = resource::system_properties(self.engine, self.container, found.slot, &found.record);
+        let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
+        let document = Document { body: found.record.body(), system: &system };
+        let rows = run.push(&document).map_err(failed)?;
+        let skipped = std::mem::take(skip) as usize;
+        for (n, row) in rows.iter().enumerate().skip(skipped) {
+            if page.is_full() {
+                return Ok(Pushed::Some(n as u32));
+            }
+            page.add(row);
+        }
+        Ok(Pushed::All)
+    }
+
+    /// No row is known before the last document; later pages run the query again and go on where the last one ended.
+    async fn whole(&self, token: Token) -> Result<RowPage, ApiError> {
+        let mut page = Rows::new(self.rows_max);
+        let mut run = self.run(&Token::default())?;
+        let mut at = None;
+        if self.request.plan.reads_documents() {
+            loop {
+                let (found, next) = self.scan(at).await?;
+                for found in &found {
+                    page.scanned += 1;
+                    page.slot = found.slot;
+                    let system =
+                        resource::system_properties(self.engine, self.container, found.slot, &found.record);
+                    let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
+                    let document = Document { body: found.record.body(), system: &system };
+                    run.push(&document).map_err(failed)?;
+                }
+                match next {
+                    Some(next) if !run.is_done() => at = Some(next),
+                    _ => break,
+                }
+            }
+        }
+        let rows = run.finish().map_err(failed)?;
+        let given = token.progress.given as usize;
+        for (n, row) in rows.iter().enumerate().skip(given) {
+            if page.is_full() {
+                let progress = mayfly_sql::Progress { skipped: 0, given: n as u64 };
+                return Ok(page.ended(Some(Token { progress, ..Token::default() })));
+            }
+            page.add(row);
+        }
+        Ok(page.ended(None))
+    }
+}
+
+/// How much of a document's rows went into the page.
+enum Pushed {
+    All,
+    /// So many; the page is full.
+    Some(u32),
+}
+
+/// A page in the making.
+struct Rows {
+    rows: Vec<Vec<u8>>,
+    rows_max: usize,
+    bytes: usize,
+    scanned: usize,
+    slot: u16,
+}
+
+impl Rows {
+    fn new(rows_max: usize) -> Self {
+        Self { rows: Vec::new(), rows_max, bytes: 0, scanned: 0, slot: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= self.rows_max || self.bytes >= PAGE_BYTES_MAX
+    }
+
+    fn add(&mut self, row: &Value<'_>) {
+        let mut text = Vec::new();
+        row.write_json(&mut text);
+        self.bytes += text.len();
+        self.rows.push(text);
+    }
+
+    fn ended(self, next: Option<Token>) -> RowPage {
+        let charge = charge::query(self.scanned, self.bytes as u64);
+        RowPage { rows: self.rows, next, scanned: self.scanned, charge, slot: self.slot }
+    }
+}

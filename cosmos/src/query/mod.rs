@@ -1,0 +1,11 @@
+//! Queries over the items of a container: what the client asks, where to look, how far it got.
+//!
+//! `request` reads the body, `access` turns what the filter says into a partition and an index range, `execute` pulls
+//! pages of living records from the engine and pushes them through the language, and `token` writes down where a page
+//! ended so that the next one can go on from there. The server keeps nothing in between.
+
+pub mod access;
+pub mod execute;
+pub mod request;
+pub mod resources;
+pub mod token;

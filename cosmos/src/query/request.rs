@@ -1,0 +1,80 @@
+//! The body of a query: a text and its parameters.
+
+use mayfly_sql::{EvalError, Plan, Query, SqlError, Value};
+use mayfly_value::json::{self, JsonLimits};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::ApiError;
+
+/// The longest query text.
+const TEXT_BYTES_MAX: usize = 512 * 1024;
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    query: String,
+    #[serde(borrow, default)]
+    parameters: Option<Vec<Parameter<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Parameter<'a> {
+    name: String,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+}
+
+/// A query that can be run.
+pub struct Request {
+    /// Ready to run.
+    pub plan: Plan,
+    /// Tells this query and its parameters from others, for continuations.
+    pub fingerprint: u64,
+}
+
+impl Request {
+    /// Reads and compiles a body.
+    pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        let parsed: Body<'_> = serde_json::from_slice(body)
+            .map_err(|error| ApiError::bad_request(format!("The query body is invalid: {error}.")))?;
+        if parsed.query.len() > TEXT_BYTES_MAX {
+            return Err(ApiError::bad_request(format!(
+                "The SQL query text exceeded the maximum limit of {TEXT_BYTES_MAX} characters"
+            )));
+        }
+        let mut parameters = Vec::new();
+        for parameter in parsed.parameters.iter().flatten() {
+            let value = match parameter.value {
+                Some(text) => {
+                    let value = json::parse_value(text.get().as_bytes(), JsonLimits::default());
+                    Value::from_bson(value.map_err(|error| ApiError::bad_request(error.to_string()))?)
+                }
+                None => Value::Undefined,
+            };
+            parameters.push((parameter.name.as_str(), value));
+        }
+        let query = Query::parse(&parsed.query).map_err(refused)?;
+        let plan = query.bind(&parameters).map_err(refused)?;
+        Ok(Self { plan, fingerprint: fingerprint(body) })
+    }
+}
+
+/// A query that cannot be compiled.
+fn refused(error: SqlError) -> ApiError {
+    ApiError::bad_request(format!("Message: {}", error.to_json()))
+}
+
+/// A query that cannot be answered.
+pub fn failed(error: EvalError) -> ApiError {
+    match error {
+        EvalError::Unsupported { feature } => ApiError::not_implemented(&feature),
+        error => ApiError::bad_request(format!("Message: {}", error.to_json())),
+    }
+}
+
+/// FNV-1a: stable across versions and machines, as continuations have to be.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,230 @@
+//! Small resources that the engine only keeps: throughput, users, permissions, scripts, keys.
+//!
+//! They belong to a database, a container or another one of their kind, have a name, a number, a version and a JSON
+//! value, and mean nothing to the engine. They go with their owner. Numbers come from the catalog's counter like those
+//! of databases and containers, so an owner's number alone says whose they are.
+//!
+//! ```text
+//!   owner:u32  kind:u8  name   ─▶   version:u64  number:u64  JSON { modified, value }
+//! ```
+
+use std::collections::BTreeMap;
+
+use mayfly_storage::store::{Expect, Guard, Key};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    catalog::{Catalog, changed_row, check_etag, check_name, decode_row, new_row, number},
+    clock::Timestamp,
+    engine::Engine,
+    error::{Error, Resource, Result},
+    etag::{Etag, IfMatch},
+    keys,
+};
+
+/// What kind of resource. The numbers are bytes on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum KeptKind {
+    /// Throughput of a database or container.
+    Offer = 1,
+    /// A user of a database.
+    User = 2,
+    /// A permission of a user.
+    Permission = 3,
+    /// A client encryption key of a database.
+    ClientEncryptionKey = 4,
+    /// A stored procedure of a container.
+    StoredProcedure = 5,
+    /// A trigger of a container.
+    Trigger = 6,
+    /// A user-defined function of a container.
+    UserDefinedFunction = 7,
+}
+
+/// A kept resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Its number: never reused.
+    pub id: u32,
+    /// The number of what it belongs to.
+    pub owner: u32,
+    /// Its name, unique among its kind and owner.
+    pub name: String,
+    /// What it says.
+    pub value: Value,
+    /// The second of its last change.
+    pub modified: u64,
+    version: u64,
+}
+
+impl Kept {
+    /// Changes with every change.
+    pub fn etag(&self) -> Etag {
+        Etag::new(self.id, u16::MAX, self.version)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    modified: u64,
+    value: Value,
+}
+
+/// Kept resources in memory, by owner, kind and name.
+#[derive(Default)]
+pub(crate) struct Shelf(BTreeMap<(u32, u8, String), Kept>);
+
+impl Shelf {
+    /// Takes in a stored row.
+    pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        const DAMAGED: Error = Error::Corrupt("a kept resource cannot be read");
+        let (owner, rest) = key.split_first_chunk::<4>().ok_or(DAMAGED)?;
+        let (kind, name) = rest.split_first().ok_or(DAMAGED)?;
+        let name = String::from_utf8(name.to_vec()).map_err(|_| DAMAGED)?;
+        let owner = u32::from_be_bytes(*owner);
+        let (version, id, row) = decode_row::<Row>(value)?;
+        let kept = Kept { id, owner, name: name.clone(), value: row.value, modified: row.modified, version };
+        self.0.insert((owner, *kind, name), kept);
+        Ok(())
+    }
+
+    /// The keys of everything that goes when `owner` goes, down to what belongs to what belongs to it.
+    pub fn keys_below(&self, owner: u32) -> Vec<Key> {
+        let mut found = Vec::new();
+        for ((_, kind, name), kept) in self.of_owner(owner) {
+            found.push(keys::kept(owner, *kind, name));
+            found.extend(self.keys_below(kept.id));
+        }
+        found
+    }
+
+    /// Forgets everything below `owner`.
+    pub fn drop_below(&mut self, owner: u32) {
+        let below: Vec<_> = self.of_owner(owner).map(|(key, kept)| (key.clone(), kept.id)).collect();
+        for (key, id) in below {
+            self.drop_below(id);
+            self.0.remove(&key);
+        }
+    }
+
+    fn of_owner(&self, owner: u32) -> impl Iterator<Item = (&(u32, u8, String), &Kept)> {
+        self.0.range((owner, 0, String::new())..).take_while(move |((found, _, _), _)| *found == owner)
+    }
+}
+
+impl Engine {
+    /// The kept resources of one kind that belong to `owner`, by name.
+    pub fn kept(&self, kind: KeptKind, owner: u32) -> Vec<Kept> {
+        let shelf = self.catalog().shelf();
+        shelf
+            .of_owner(owner)
+            .filter(|((_, k, _), _)| *k == kind as u8)
+            .map(|(_, kept)| kept.clone())
+            .collect()
+    }
+
+    /// All kept resources of one kind.
+    pub fn all_kept(&self, kind: KeptKind) -> Vec<Kept> {
+        let shelf = self.catalog().shelf();
+        shelf.0.iter().filter(|((_, k, _), _)| *k == kind as u8).map(|(_, kept)| kept.clone()).collect()
+    }
+
+    /// One kept resource.
+    pub fn kept_named(&self, kind: KeptKind, owner: u32, name: &str) -> Result<Kept> {
+        let key = (owner, kind as u8, name.to_owned());
+        self.catalog().shelf().0.get(&key).cloned().ok_or(Error::NotFound(Resource::Kept))
+    }
+
+    /// Keeps a new resource. `owner_guard` refuses it if its owner is going at the same moment.
+    pub async fn keep(
+        &self,
+        kind: KeptKind,
+        owner: u32,
+        name: &str,
+        value: Value,
+        now: Timestamp,
+    ) -> Result<Kept> {
+        check_name(name)?;
+        let catalog = self.catalog();
+        let _one = catalog.changing().await;
+        if self.kept_named(kind, owner, name).is_ok() {
+            return Err(Error::Exists(Resource::Kept));
+        }
+        let owner_guard = catalog.owner_guard(owner).ok_or(Error::NotFound(Resource::Kept))?;
+        let key = keys::kept(owner, kind as u8, name);
+        let guards = vec![owner_guard, Guard { key: key.clone(), expect: Expect::Absent }];
+        let row = Row { modified: now.seconds(), value };
+        let version = catalog
+            .commit(guards, vec![new_row(key, &row)?], Vec::new(), Error::Exists(Resource::Kept))
+            .await?;
+        let kept = Kept {
+            id: number(version)?,
+            owner,
+            name: name.to_owned(),
+            value: row.value,
+            modified: row.modified,
+            version,
+        };
+        catalog.shelf_mut().0.insert((owner, kind as u8, name.to_owned()), kept.clone());
+        Ok(kept)
+    }
+
+    /// Gives a kept resource another value.
+    pub async fn replace_kept(
+        &self,
+        kind: KeptKind,
+        kept: &Kept,
+        value: Value,
+        if_match: Option<IfMatch>,
+        now: Timestamp,
+    ) -> Result<Kept> {
+        let catalog = self.catalog();
+        let _one = catalog.changing().await;
+        let current = self.kept_named(kind, kept.owner, &kept.name)?;
+        check_etag(if_match, current.etag())?;
+        let key = keys::kept(current.owner, kind as u8, &current.name);
+        let guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
+        let row = Row { modified: now.seconds(), value };
+        let put = changed_row(key, current.id, &row)?;
+        let version = catalog.commit(guards, vec![put], Vec::new(), Error::Contention).await?;
+        let next = Kept { value: row.value, modified: row.modified, version, ..current };
+        catalog.shelf_mut().0.insert((next.owner, kind as u8, next.name.clone()), next.clone());
+        Ok(next)
+    }
+
+    /// Forgets a kept resource and what belongs to it.
+    pub async fn delete_kept(&self, kind: KeptKind, kept: &Kept, if_match: Option<IfMatch>) -> Result<()> {
+        let catalog = self.catalog();
+        let _one = catalog.changing().await;
+        let current = self.kept_named(kind, kept.owner, &kept.name)?;
+        check_etag(if_match, current.etag())?;
+        let key = keys::kept(current.owner, kind as u8, &current.name);
+        let guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
+        let mut deletes = vec![key];
+        deletes.extend(catalog.shelf().keys_below(current.id));
+        catalog.commit(guards, Vec::new(), deletes, Error::Contention).await?;
+        let mut shelf = catalog.shelf_mut();
+        shelf.drop_below(current.id);
+        shelf.0.remove(&(current.owner, kind as u8, current.name));
+        Ok(())
+    }
+}
+
+impl Catalog {
+    /// The guard that holds while the owner with this number is there.
+    fn owner_guard(&self, owner: u32) -> Option<Guard> {
+        if let Some(database) = self.database_by_id(owner) {
+            let key = keys::database(&database.name);
+            return Some(Guard { key, expect: Expect::Version(database.version) });
+        }
+        if let Some(container) = self.container_by_id(owner) {
+            return Some(container.guard());
+        }
+        let shelf = self.shelf();
+        let ((above, kind, name), kept) = shelf.0.iter().find(|(_, kept)| kept.id == owner)?;
+        let key = keys::kept(*above, *kind, name);
+        Some(Guard { key, expect: Expect::Version(kept.version) })
+    }
+}

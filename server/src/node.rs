@@ -1,0 +1,217 @@
+//! A node: the engine on its store, with its front-ends and its background work.
+//!
+//! What the server runs behind its port. Requests go to the REST front-end, administration under `/_mayfly/` to
+//! `admin.rs`; the background loops call the engine's ticks and give way while clients are being served.
+//!
+//! Holds: the loops decide nothing. What a tick does is a function of the store and a time, and tested without them.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use http_body_util::BodyExt as _;
+use hyper::{Request, body::Incoming};
+use mayfly_cosmos::{Cosmos, auth::Keys};
+use mayfly_engine::{
+    AdjustableClock, Clock, Engine, Error, SystemClock,
+    clock::{Stopwatch, pause},
+};
+use mayfly_storage::{
+    embedded::{self, EmbeddedOptions, EmbeddedStore},
+    memory::MemoryStore,
+    store::Store,
+};
+
+use crate::{
+    admin,
+    backend::{Answer, Backend, BackendError},
+    config::Config,
+    connection::ConnectionInfo,
+    data_dir, disk,
+    gauges::Gauges,
+    load::Load,
+    metrics::MetricsSource,
+    settings::{Durability, Store as StoreKind},
+    tasks::{Stopping, TaskSet},
+};
+
+/// How often the time horizon is moved on, ahead of the requests that need it.
+const HORIZON_EVERY: Duration = Duration::from_millis(400);
+
+/// The longest rest of a background loop that found nothing to do. A new deadline can be no nearer than this without
+/// being noticed late, and being late costs nothing but space.
+const REST_MAX: Duration = Duration::from_millis(1000);
+
+/// After a crash the engine's time may be this far ahead of the clock; more than that, the clock was set back.
+const SETTLE_MAX: Duration = mayfly_engine::HORIZON_LEAD;
+
+/// The engine and everything around it.
+pub struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) keys: Keys,
+    pub(crate) dev_clock: Option<Arc<AdjustableClock>>,
+    cosmos: Cosmos,
+    /// Where the store's files are, if it has any.
+    store_path: Option<PathBuf>,
+    load: Load,
+    gauges: Gauges,
+}
+
+impl Backend for Node {
+    async fn open(config: &Config) -> Result<Self, BackendError> {
+        let dev_clock = config.dev_clock.then(|| Arc::new(AdjustableClock::running()));
+        let clock: Arc<dyn Clock> = match &dev_clock {
+            Some(clock) => clock.clone(),
+            None => Arc::new(SystemClock),
+        };
+        let store = open_store(config).await?;
+        let engine = Engine::builder(store).clock(clock).open().await.map_err(cannot_open)?;
+        settle(&engine).await;
+        Ok(Self {
+            cosmos: Cosmos::new(engine.clone(), config.keys.clone()),
+            keys: config.keys.clone(),
+            dev_clock,
+            store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),
+            load: Load::default(),
+            gauges: Gauges::default(),
+            engine,
+        })
+    }
+
+    async fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
+        let _busy = self.load.enter();
+        if request.uri().path().starts_with(admin::PREFIX) {
+            let response = admin::serve(self, request).await;
+            return Answer { operation: "Administration", response };
+        }
+        let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
+        let response = response.map(|body| body.map_err(|never| match never {}).boxed_unsync());
+        Answer { operation: served.operation, response }
+    }
+
+    fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping) {
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move {
+            loop {
+                node.log_failure("time", node.engine.renew_horizon().await);
+                if let Some(path) = &node.store_path {
+                    disk::watch(&node.engine, path);
+                }
+                pause(HORIZON_EVERY).await;
+            }
+        }));
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move {
+            loop {
+                node.purge_round().await;
+            }
+        }));
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move {
+            loop {
+                node.upkeep_round().await;
+            }
+        }));
+    }
+
+    async fn close(&self) -> Result<(), BackendError> {
+        self.engine
+            .close()
+            .await
+            .map_err(|error| BackendError(format!("the store did not close well: {error}")))
+    }
+}
+
+impl Node {
+    /// One tick of purge, and the rest after it.
+    async fn purge_round(&self) {
+        let watch = Stopwatch::start();
+        let purged = match self.engine.now().await {
+            Ok(now) => self.engine.purge(now).await,
+            Err(error) => Err(error),
+        };
+        match purged {
+            Ok(purged) if purged.more => self.load.give_way(watch.elapsed()).await,
+            Ok(purged) => {
+                self.gauges.refresh(&self.engine).await;
+                let next = purged.next.map_or(REST_MAX, |at| {
+                    Duration::from_millis(at.0.saturating_sub(self.engine.clock().now().0))
+                });
+                pause(next.clamp(Duration::from_millis(20), REST_MAX)).await;
+            }
+            failed => {
+                self.log_failure("purge", failed);
+                pause(REST_MAX).await;
+            }
+        }
+    }
+
+    /// One tick of index building and of removing what was dropped, and the rest after it.
+    async fn upkeep_round(&self) {
+        let watch = Stopwatch::start();
+        let built = self.engine.build_indexes().await;
+        let reaped = self.engine.reap().await;
+        let more = matches!(built, Ok(true)) || matches!(reaped, Ok(true));
+        self.log_failure("index building", built);
+        self.log_failure("removal of dropped containers", reaped);
+        if more { self.load.give_way(watch.elapsed()).await } else { pause(REST_MAX).await }
+    }
+
+    fn log_failure<T>(&self, what: &str, result: Result<T, Error>) {
+        if let Err(error) = result {
+            tracing::error!("{what} failed and will be tried again: {error}");
+        }
+    }
+}
+
+/// Runs `work` until the server stops.
+async fn until(mut stopping: Stopping, work: impl Future<Output = ()> + Send) {
+    tokio::select! {
+        () = work => {}
+        () = stopping.requested() => {}
+    }
+}
+
+async fn open_store(config: &Config) -> Result<Arc<dyn Store>, BackendError> {
+    if config.store == StoreKind::Memory {
+        return Ok(Arc::new(MemoryStore::new()));
+    }
+    let options = EmbeddedOptions {
+        durability: match config.durability {
+            Durability::Fsync => embedded::Durability::Fsync,
+            Durability::Interval => embedded::Durability::Interval(Duration::from_millis(100)),
+            Durability::None => embedded::Durability::None,
+        },
+        ..EmbeddedOptions::default()
+    };
+    let path = data_dir::store(&config.data_dir);
+    // Recovery reads the journal, which may take a while; `/alive` answers meanwhile.
+    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(&path, options)).await;
+    match opened {
+        Ok(Ok(store)) => Ok(Arc::new(store)),
+        Ok(Err(error)) => Err(BackendError(error.to_string())),
+        Err(_) => Err(BackendError("opening the store panicked; the log says more".into())),
+    }
+}
+
+fn cannot_open(error: Error) -> BackendError {
+    BackendError(format!("the data cannot be read: {error}. Run `mayfly check` on a copy of the directory"))
+}
+
+/// Waits until the clock has caught up with the time that was told before a crash: at most a second. A clock that is
+/// further behind was set back, and time then stands still until it has caught up.
+async fn settle(engine: &Engine) {
+    let ahead = engine.ahead_of_clock();
+    if ahead > SETTLE_MAX {
+        tracing::warn!(
+            seconds = ahead.as_secs(),
+            "the machine's clock is behind the last time this data was used; time stands still until it catches up"
+        );
+    } else if !ahead.is_zero() {
+        pause(ahead).await;
+    }
+}
+
+impl MetricsSource for Node {
+    fn render(&self, out: &mut String) {
+        self.gauges.render(&self.engine, out);
+    }
+}

@@ -1,0 +1,177 @@
+//! Objects: members in BSON bytes, a whole document, or a list that a query built.
+//!
+//! A [`Document`] is what an alias such as `c` stands for: the stored body and the system properties the
+//! server keeps beside it. It reads as one object, without the two ever being copied together.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bson::{RawDocument, RawDocumentBuf};
+
+use super::Value;
+
+/// A name and its value.
+pub type Member<'a> = (Cow<'a, str>, Value<'a>);
+
+/// A stored document as queries see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Document<'a> {
+    /// What the user stored.
+    pub body: &'a RawDocument,
+    /// What the server adds (`_rid`, `_self`, `_etag`, `_attachments`, `_ts`), in the order it is shown, after
+    /// the body. They win over properties of the body with the same name.
+    pub system: &'a [(&'a str, Value<'a>)],
+}
+
+/// An object that is cheap to clone.
+#[derive(Debug, Clone)]
+pub enum Object<'a> {
+    /// Part of a document.
+    Raw(&'a RawDocument),
+    /// A copy of a part of a document.
+    Buf(Arc<RawDocumentBuf>),
+    /// A whole document with its system properties.
+    Document(Document<'a>),
+    /// Built by a query. No value is undefined, no name occurs twice.
+    Members(Arc<[Member<'a>]>),
+}
+
+impl<'a> Object<'a> {
+    /// An object of the members that are defined. Of two members with one name the last wins, in the first
+    /// one's place.
+    pub fn of<N: Into<Cow<'a, str>>>(members: impl IntoIterator<Item = (N, Value<'a>)>) -> Object<'a> {
+        /// Above this many members a list of the names is slower than a map.
+        const FEW: usize = 16;
+        let mut list: Vec<Member<'a>> = Vec::new();
+        let mut places: HashMap<Cow<'a, str>, usize> = HashMap::new();
+        for (name, value) in members {
+            if !value.is_defined() {
+                continue;
+            }
+            let name = name.into();
+            let place = if list.len() <= FEW {
+                list.iter().position(|(known, _)| *known == name)
+            } else {
+                if places.is_empty() {
+                    places =
+                        list.iter().enumerate().map(|(place, (name, _))| (name.clone(), place)).collect();
+                }
+                places.get(&name).copied()
+            };
+            match place.and_then(|place| list.get_mut(place)) {
+                Some(member) => member.1 = value,
+                None => {
+                    if !places.is_empty() {
+                        places.insert(name.clone(), list.len());
+                    }
+                    list.push((name, value));
+                }
+            }
+        }
+        Object::Members(list.into())
+    }
+
+    /// The value of a member; undefined if there is none.
+    pub fn get(&self, name: &str) -> Value<'a> {
+        match self {
+            Object::Raw(document) => get_raw(document, name),
+            Object::Buf(document) => get_raw(document, name).into_owned(),
+            Object::Document(document) => {
+                match document.system.iter().find(|(system_name, _)| *system_name == name) {
+                    Some((_, value)) => value.borrow(),
+                    None => get_raw(document.body, name),
+                }
+            }
+            Object::Members(members) => match members.iter().find(|(known, _)| known == name) {
+                Some((_, value)) => value.clone(),
+                None => Value::Undefined,
+            },
+        }
+    }
+
+    /// The members in order, as far as the bytes can be read.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = Member<'a>> + '_> {
+        match self {
+            Object::Raw(document) => Box::new(raw_members(document)),
+            Object::Buf(document) => {
+                let members = raw_members(document);
+                Box::new(members.map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned())))
+            }
+            Object::Document(document) => {
+                let Document { body, system } = *document;
+                let is_own = move |(name, _): &Member<'a>| !system.iter().any(|(known, _)| known == name);
+                let system_members =
+                    system.iter().map(|(name, value)| (Cow::Borrowed(*name), value.borrow()));
+                Box::new(raw_members(body).filter(is_own).chain(system_members))
+            }
+            Object::Members(members) => Box::new(members.iter().cloned()),
+        }
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Object::Members(members) => members.len(),
+            _ => self.iter().count(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    pub(crate) fn borrow(&self) -> Object<'_> {
+        match self {
+            Object::Raw(document) => Object::Raw(document),
+            Object::Buf(document) => Object::Raw(document),
+            Object::Document(document) => Object::Document(*document),
+            Object::Members(members) => Object::Members(Arc::clone(members)),
+        }
+    }
+
+    pub(crate) fn into_owned(self) -> Object<'static> {
+        match self {
+            Object::Raw(document) => Object::Buf(Arc::new(document.to_owned())),
+            Object::Buf(document) => Object::Buf(document),
+            Object::Document(_) | Object::Members(_) => Object::Members(
+                self.iter()
+                    .map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned()))
+                    .collect(),
+            ),
+        }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        let members_size = |members: &mut dyn Iterator<Item = (usize, usize)>| {
+            members.map(|(name, value)| size_of::<Member<'_>>() + name + value).sum::<usize>()
+        };
+        match self {
+            Object::Raw(document) => document.as_bytes().len(),
+            Object::Buf(document) => document.as_bytes().len(),
+            Object::Document(document) => {
+                let system = document.system.iter();
+                document.body.as_bytes().len()
+                    + members_size(&mut system.map(|(name, value)| (name.len(), value.size())))
+            }
+            Object::Members(members) => {
+                members_size(&mut members.iter().map(|(name, value)| (name.len(), value.size())))
+            }
+        }
+    }
+}
+
+fn get_raw<'a>(document: &'a RawDocument, name: &str) -> Value<'a> {
+    // Not `RawDocument::get`: it reads every value on the way, this only the one that is asked for.
+    let mut elements = document.iter_elements().map_while(Result::ok);
+    match elements.find(|element| element.key().as_str() == name).map(|element| element.value()) {
+        Some(Ok(value)) => Value::from_raw(value),
+        _ => Value::Undefined,
+    }
+}
+
+fn raw_members(document: &RawDocument) -> impl Iterator<Item = Member<'_>> {
+    let members = document.iter().map_while(Result::ok);
+    members.map(|(name, value)| (Cow::Borrowed(name.as_str()), Value::from_raw(value)))
+}
