@@ -112,7 +112,7 @@ fn partition_key_json(definition: &KeyDefinition) -> Value {
         KeyKind::Hash => "Hash",
         KeyKind::MultiHash => "MultiHash",
     };
-    let paths: Vec<_> = definition.paths.iter().map(ToString::to_string).collect();
+    let paths: Vec<_> = definition.paths.iter().map(|path| path.written()).collect();
     json!({ "paths": paths, "kind": kind, "version": definition.version })
 }
 
@@ -159,7 +159,11 @@ fn patterns(object: &Object, name: &str) -> Result<Vec<String>, ApiError> {
         Some(Value::Array(list)) => list,
         Some(_) => return Err(ApiError::invalid_input()),
     };
-    let path = |item: &Value| item.get("path").and_then(Value::as_str).map(str::to_owned);
+    // The bare slash is how the oldest clients write the root.
+    let path = |item: &Value| match item.get("path").and_then(Value::as_str) {
+        Some("/") => Some(ROOT_PATTERN.to_owned()),
+        path => path.map(str::to_owned),
+    };
     list.iter().map(|item| path(item).ok_or_else(ApiError::invalid_input)).collect()
 }
 

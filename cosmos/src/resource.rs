@@ -168,7 +168,7 @@ pub fn system_properties(
 }
 
 /// A document's RID and its path of RIDs.
-fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
+pub fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
     let birth = record.birth;
     let place = u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
     let number = birth.lsn << (SLOT_BITS + ORDINAL_BITS) | place;

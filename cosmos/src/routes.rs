@@ -14,8 +14,8 @@ use crate::{
     call::Call,
     error::ApiError,
     handlers::{
-        Answer, account, batch, change_feed, containers, databases, documents, item_feed, kept, offers,
-        queries, ranges,
+        Answer, account, batch, change_feed, conflicts, containers, databases, documents, item_feed, kept,
+        offers, queries, ranges,
     },
     headers,
 };
@@ -120,7 +120,7 @@ routes! {
     PATCH  "…/docs/{id}" Address::Document { .. }, Always, "PatchItem", Write => documents::patch;
     DELETE "…/docs/{id}" Address::Document { .. }, Always, "DeleteItem", Write => documents::delete;
     GET    "…/pkranges" Address::PartitionKeyRanges(_), Always, "ListRanges", Read => ranges::list;
-    POST   "…/operations/partitionkeydelete" Address::PartitionKeyDelete(_), Always, "DeletePartition", Write;
+    POST   "…/operations/partitionkeydelete" Address::PartitionKeyDelete(_), Always, "DeletePartition", Write => documents::delete_partition;
     GET    "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "ListScripts", Read => kept::list_all;
     POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Query, "QueryScripts", Read => kept::query;
     POST   "…/sprocs|triggers|udfs" Address::Scripts { .. }, Always, "CreateScript", Write => kept::create;
@@ -128,7 +128,10 @@ routes! {
     PUT    "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "ReplaceScript", Write => kept::replace;
     POST   "…/sprocs/{id}" Address::Script { .. }, Always, "ExecuteStoredProcedure", Write;
     DELETE "…/sprocs|triggers|udfs/{id}" Address::Script { .. }, Always, "DeleteScript", Write => kept::delete;
-    GET    "…/conflicts" Address::Conflicts(_), Always, "ListConflicts", Read;
+    GET    "…/conflicts" Address::Conflicts(_), Always, "ListConflicts", Read => conflicts::list;
+    POST   "…/conflicts" Address::Conflicts(_), Query, "QueryConflicts", Read => conflicts::query;
+    GET    "…/conflicts/{id}" Address::Conflict { .. }, Always, "ReadConflict", Read => conflicts::missing;
+    DELETE "…/conflicts/{id}" Address::Conflict { .. }, Always, "DeleteConflict", Write => conflicts::missing;
     GET    "/dbs/{db}/users" Address::Users { .. }, Always, "ListUsers", Read => kept::list_all;
     POST   "/dbs/{db}/users" Address::Users { .. }, Query, "QueryUsers", Read => kept::query;
     POST   "/dbs/{db}/users" Address::Users { .. }, Always, "CreateUser", Write => kept::create;

@@ -1,9 +1,14 @@
 //! From an HTTP request to an HTTP response: the path every request takes.
 //!
-//! 1. `Address::parse`: which resource. 2. `routes::find`: which row of the table. 3. `auth::verify`: who signed it.
-//! 4. The body is read, up to its limit. 5. `Engine::now`: the time it is answered at, once. 6. The row's handler.
-//! 7. Headers that every answer has. An error at any step becomes a body in the protocol's shape, and is logged here
-//! if it is ours.
+//! 1. `Address::parse`: which resource.
+//! 2. `routes::find`: which row of the table.
+//! 3. `auth::verify`: who signed it.
+//! 4. The body is read, up to its limit.
+//! 5. `Engine::now`: the time it is answered at, once.
+//! 6. The row's handler.
+//! 7. Headers that every answer has.
+//!
+//! An error at any step becomes a body in the protocol's shape, and is logged here if it is ours.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};

@@ -156,9 +156,8 @@ impl Engine {
         let key = keys::kept(owner, kind as u8, name);
         let guards = vec![owner_guard, Guard { key: key.clone(), expect: Expect::Absent }];
         let row = Row { modified: now.seconds(), value };
-        let version = catalog
-            .commit(guards, vec![new_row(key, &row)?], Vec::new(), Error::Exists(Resource::Kept))
-            .await?;
+        let version =
+            catalog.commit(guards, vec![new_row(key, &row)?], Vec::new(), Error::Contention).await?;
         let kept = Kept {
             id: number(version)?,
             owner,
@@ -171,11 +170,12 @@ impl Engine {
         Ok(kept)
     }
 
-    /// Gives a kept resource another value.
+    /// Gives a kept resource another value, and another name if `name` is one.
     pub async fn replace_kept(
         &self,
         kind: KeptKind,
         kept: &Kept,
+        name: &str,
         value: Value,
         if_match: Option<IfMatch>,
         now: Timestamp,
@@ -185,12 +185,26 @@ impl Engine {
         let current = self.kept_named(kind, kept.owner, &kept.name)?;
         check_etag(if_match, current.etag())?;
         let key = keys::kept(current.owner, kind as u8, &current.name);
-        let guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
+        let mut guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
         let row = Row { modified: now.seconds(), value };
-        let put = changed_row(key, current.id, &row)?;
-        let version = catalog.commit(guards, vec![put], Vec::new(), Error::Contention).await?;
-        let next = Kept { value: row.value, modified: row.modified, version, ..current };
-        catalog.shelf_mut().0.insert((next.owner, kind as u8, next.name.clone()), next.clone());
+        let (new_key, deletes) = if name == current.name {
+            (key, Vec::new())
+        } else {
+            check_name(name)?;
+            if self.kept_named(kind, current.owner, name).is_ok() {
+                return Err(Error::Exists(Resource::Kept));
+            }
+            let new_key = keys::kept(current.owner, kind as u8, name);
+            guards.push(Guard { key: new_key.clone(), expect: Expect::Absent });
+            (new_key, vec![key])
+        };
+        let put = changed_row(new_key, current.id, &row)?;
+        let version = catalog.commit(guards, vec![put], deletes, Error::Contention).await?;
+        let mut shelf = catalog.shelf_mut();
+        shelf.0.remove(&(current.owner, kind as u8, current.name.clone()));
+        let next =
+            Kept { name: name.to_owned(), value: row.value, modified: row.modified, version, ..current };
+        shelf.0.insert((next.owner, kind as u8, next.name.clone()), next.clone());
         Ok(next)
     }
 

@@ -328,7 +328,7 @@ impl Walk<'_> {
                 continue;
             }
             *bytes += record.size() as usize;
-            let position = Position { slot: at.slot, leg: at.leg, index: at.index, after: entry.key };
+            let position = Position { after: entry.key, ..at.clone() };
             page.found.push(Found { slot: at.slot, record, position });
         }
         Ok(rows.more)

@@ -62,8 +62,10 @@ pub enum Operation {
     },
     /// Put a document in the place of the one that is there.
     Replace {
-        /// Its id.
+        /// The id it has.
         id: DocumentId,
+        /// The id it gets, if another; there may be no document with that one.
+        new_id: Option<DocumentId>,
         /// The document.
         body: RawDocumentBuf,
         /// On the one that is there.
@@ -102,6 +104,15 @@ impl Operation {
             | Self::Delete { id, .. }
             | Self::Read { id } => id,
         }
+    }
+
+    /// All documents it names.
+    fn ids(&self) -> impl Iterator<Item = &DocumentId> {
+        let other = match self {
+            Self::Replace { new_id, .. } => new_id.as_ref(),
+            _ => None,
+        };
+        std::iter::once(self.id()).chain(other)
     }
 }
 
@@ -311,16 +322,16 @@ impl<'a> Desk<'a> {
 
     /// Brings the documents that the operations name. Without `look` they are taken to be absent.
     async fn fetch(&mut self, operations: &[Operation], look: bool) -> Result<()> {
-        for operation in operations {
-            if self.places.contains_key(operation.id()) {
+        for id in operations.iter().flat_map(Operation::ids) {
+            if self.places.contains_key(id) {
                 continue;
             }
-            let key = DocumentKey::new(&self.partition.hash, operation.id());
+            let key = DocumentKey::new(&self.partition.hash, id);
             let stored = match look {
                 true => self.engine.stored(self.partition.shard, &key).await?,
                 false => None,
             };
-            self.places.insert(operation.id().clone(), self.docs.len());
+            self.places.insert(id.clone(), self.docs.len());
             self.bring(key, stored);
         }
         Ok(())
@@ -398,6 +409,9 @@ impl<'a> Desk<'a> {
             self.check_etag(if_match, record)?;
         }
         let birth = current.as_ref().map(|record| record.birth);
+        if let Operation::Replace { new_id: Some(new_id), .. } = operation {
+            return self.rename(number, place, self.places[new_id], birth, body);
+        }
         let record = self.record(birth, place as u16, body)?;
         let (effect, kind) = match current {
             Some(_) => (Effect::Replaced, EventKind::Replace),
@@ -407,6 +421,29 @@ impl<'a> Desk<'a> {
         self.docs[place].wanted = Some(record.clone());
         self.docs[place].changed = true;
         Ok(Outcome { effect, record: Some(record), charge: 0.0 })
+    }
+
+    /// Gives a document another id with its new version: it leaves one place and takes another.
+    fn rename(
+        &mut self,
+        number: usize,
+        from: usize,
+        to: usize,
+        birth: Option<Birth>,
+        body: RawDocumentBuf,
+    ) -> Result<Outcome> {
+        if self.docs[to].wanted.is_some() {
+            return Err(Error::Exists(Resource::Document));
+        }
+        let record = self.record(birth, to as u16, body)?;
+        self.event(EventKind::Delete, from, None);
+        self.event(EventKind::Create, to, Some(&record));
+        self.docs[from].wanted = None;
+        self.docs[from].changed = true;
+        self.docs[to].operation = number;
+        self.docs[to].wanted = Some(record.clone());
+        self.docs[to].changed = true;
+        Ok(Outcome { effect: Effect::Replaced, record: Some(record), charge: 0.0 })
     }
 
     /// The new version of a document.

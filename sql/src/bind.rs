@@ -1,15 +1,18 @@
 //! Binding: names become slots, parameters become constants, and everything that can be wrong is found.
 //!
 //! - `scope.rs`: which names are known, and what they mean after grouping.
-//! - `query.rs`: clauses, sources and limits; `order.rs`: ORDER BY and its rules.
+//! - `query.rs`: the clauses, `from.rs`: sources, `limits.rs`: counts, `order.rs` and `rank.rs`: ORDER BY and its rules.
 //! - `expr.rs`: expressions; `call.rs`: functions, aggregates and their arguments.
 //!
 //! The errors carry the service's codes and sentences where those are known.
 
 mod call;
 mod expr;
+mod from;
+mod limits;
 mod order;
 mod query;
+mod rank;
 mod scope;
 
 use std::collections::HashMap;
@@ -18,7 +21,7 @@ use scope::Scope;
 
 use crate::ast::QueryTree;
 use crate::error::SqlError;
-use crate::plan::{Block, PathStep, Slot};
+use crate::plan::{Block, Bound, PathStep, Slot};
 use crate::token::Span;
 use crate::value::Value;
 
@@ -29,8 +32,15 @@ pub(crate) struct BoundQuery {
     pub slots: usize,
     /// Which slots hold a part of the document itself, and where in it.
     pub document_paths: HashMap<Slot, Vec<PathStep>>,
-    /// Whether the rows are to be ranked, which nothing here can do.
-    pub ranks: bool,
+}
+
+impl BoundQuery {
+    /// The path in the document that an expression reads, if it is nothing but that.
+    pub(crate) fn document_path(&self, bound: &Bound) -> Option<Vec<PathStep>> {
+        let (slot, steps) = bound.as_path()?;
+        let before = self.document_paths.get(&slot)?;
+        Some(before.iter().cloned().chain(steps).collect())
+    }
 }
 
 /// Binds a query. Positions in the error are bytes.
@@ -47,10 +57,9 @@ pub(crate) fn bind(
         document_paths: HashMap::new(),
         joins: 0,
         udf_calls: 0,
-        ranks: false,
     };
     let block = binder.query(tree)?;
-    Ok(BoundQuery { block, slots: binder.slots, document_paths: binder.document_paths, ranks: binder.ranks })
+    Ok(BoundQuery { block, slots: binder.slots, document_paths: binder.document_paths })
 }
 
 struct Binder<'b> {
@@ -62,7 +71,6 @@ struct Binder<'b> {
     document_paths: HashMap<Slot, Vec<PathStep>>,
     joins: usize,
     udf_calls: usize,
-    ranks: bool,
 }
 
 impl Binder<'_> {

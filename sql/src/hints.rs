@@ -7,9 +7,9 @@
 //! An index that stores numbers as doubles must widen the bounds it takes from a hint where an integer does
 //! not fit a double: values are compared exactly here.
 
-use crate::ast::BinaryOp;
+use crate::ast::{BinaryOp, UnaryOp};
 use crate::bind::BoundQuery;
-use crate::plan::{Bound, Input, LikePattern, PathStep, Slot};
+use crate::plan::{Bound, Input, LikePattern, PathStep};
 use crate::value::Value;
 
 /// One thing that holds for every document the filter lets through.
@@ -119,6 +119,17 @@ impl Finder<'_> {
                 LikePattern::Fixed(pattern) => Some((self.path(value)?, Range::StartsWith(pattern.prefix()))),
                 LikePattern::Computed(..) => None,
             },
+            // `c.a = 1 OR c.a = 2` is the same as IN.
+            Bound::Or(operands) => self.one_of_all(operands),
+            // A filter that is a property alone, as in `WHERE c.active AND NOT c.deleted`.
+            Bound::Member(..) | Bound::Index(..) => Some((self.path(bound)?, is(true))),
+            Bound::Unary(UnaryOp::Not, operand) => Some((self.path(operand)?, is(false))),
+            Bound::Call { function, args } if function.name == "ARRAY_CONTAINS" => match args.as_slice() {
+                [Bound::Constant(Value::Array(array)), value] => {
+                    Some((self.path(value)?, Range::OneOf(array.iter().collect())))
+                }
+                _ => None,
+            },
             // With a third argument the case may not matter.
             Bound::Call { function, args } if function.name == "STARTSWITH" => match args.as_slice() {
                 [value, prefix] => {
@@ -131,13 +142,30 @@ impl Finder<'_> {
         }
     }
 
+    fn one_of_all(&self, operands: &[Bound]) -> Option<(Vec<PathStep>, Range)> {
+        let mut common: Option<Vec<PathStep>> = None;
+        let mut all = Vec::new();
+        for operand in operands {
+            match self.hint(operand)? {
+                (path, Range::OneOf(values)) if common.as_ref().is_none_or(|common| *common == path) => {
+                    common = Some(path);
+                    all.extend(values);
+                }
+                _ => return None,
+            }
+        }
+        Some((common?, Range::OneOf(all)))
+    }
+
     /// The path in the document that an expression reads.
     fn path(&self, bound: &Bound) -> Option<Vec<PathStep>> {
-        let (slot, steps): (Slot, _) = bound.as_path()?;
-        let before = self.query.document_paths.get(&slot)?;
-        let path: Vec<_> = before.iter().cloned().chain(steps).collect();
+        let path = self.query.document_path(bound)?;
         if path.is_empty() { None } else { Some(path) }
     }
+}
+
+fn is(value: bool) -> Range {
+    Range::OneOf(vec![Value::Bool(value)])
 }
 
 fn comparison(operator: BinaryOp, value: &Value<'static>) -> Option<Range> {

@@ -2,7 +2,7 @@
 //!
 //! - [`source`]: nested loops over FROM and JOIN, and the filter.
 //! - [`group`]: GROUP BY and aggregates.
-//! - [`distinct`], [`sort`]: removing duplicates and ordering.
+//! - [`distinct`], [`sort`], [`rank`]: removing duplicates and ordering.
 //! - [`stage`]: a block that reads documents as they come; [`correlated`]: a block inside an expression.
 //!
 //! Rows borrow from the documents they come from. Whatever is kept beyond one document (groups, sorted rows,
@@ -11,6 +11,7 @@
 pub(crate) mod distinct;
 pub(crate) mod group;
 pub(crate) mod memory;
+pub(crate) mod rank;
 pub(crate) mod sort;
 pub(crate) mod source;
 pub(crate) mod stage;

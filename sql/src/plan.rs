@@ -29,6 +29,7 @@ pub(crate) struct Block {
     pub distinct: bool,
     /// Empty: in the order of arrival.
     pub order: Vec<Sort>,
+    pub rank: Option<Rank>,
     pub offset: u64,
     pub limit: Option<u64>,
 }
@@ -88,6 +89,22 @@ pub(crate) enum SortDirection {
     Fixed(Direction),
     /// By vector distance: what is nearest comes first, whichever way the distance function counts.
     MostSimilar,
+}
+
+/// ORDER BY RANK.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    pub scores: Vec<Score>,
+    /// One for each score.
+    pub weights: Vec<f64>,
+    /// Whether ranks are added up (RRF), or there is only one score.
+    pub fuses: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Score {
+    Text { text: Bound, terms: Vec<Bound> },
+    Vector { distance: Bound },
 }
 
 /// A step of a path into a document.
@@ -163,7 +180,8 @@ impl Block {
             Input::Documents { .. } => true,
             Input::Rows { block, .. } => block.is_streaming(),
         };
-        input_streams && self.group.is_none() && !self.distinct && self.order.is_empty()
+        let in_order_of_arrival = self.order.is_empty() && self.rank.is_none();
+        input_streams && self.group.is_none() && !self.distinct && in_order_of_arrival
     }
 
     pub(crate) fn reads_documents(&self) -> bool {

@@ -2,7 +2,8 @@
 
 use crate::aggregate::Aggregate;
 use crate::ast::{Direction, Expr, ExprKind, QueryTree, Selection};
-use crate::plan::Block;
+use crate::bind::BoundQuery;
+use crate::plan::PathStep;
 
 /// How duplicates are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +27,8 @@ pub struct PlanInfo {
     pub offset: Option<u64>,
     /// LIMIT.
     pub limit: Option<u64>,
-    /// The direction and the canonical text of each sort key.
-    pub order_by: Vec<(Direction, String)>,
+    /// The sort keys, or the scores of ORDER BY RANK.
+    pub order_by: Vec<OrderKey>,
     /// Whether ORDER BY RANK is there.
     pub ranks: bool,
     /// The canonical text of each group key.
@@ -40,8 +41,20 @@ pub struct PlanInfo {
     pub has_select_value: bool,
 }
 
+/// One sort key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderKey {
+    /// Lowest or highest first.
+    pub direction: Direction,
+    /// The canonical text of the expression.
+    pub text: String,
+    /// Where in the document the key is, if it is a property: what an index would have to be sorted by.
+    pub path: Option<Vec<PathStep>>,
+}
+
 impl PlanInfo {
-    pub(crate) fn of(tree: &QueryTree, block: &Block) -> PlanInfo {
+    pub(crate) fn of(tree: &QueryTree, bound: &BoundQuery) -> PlanInfo {
+        let block = &bound.block;
         let order = tree.order_by.as_ref();
         let order_items = order.map(|order| order.items.as_slice()).unwrap_or_default();
         let mut aggregates = Vec::new();
@@ -73,7 +86,12 @@ impl PlanInfo {
             limit: tree.offset_limit.as_ref().and(block.limit),
             order_by: order_items
                 .iter()
-                .map(|item| (item.direction.unwrap_or(Direction::Ascending), item.expr.to_string()))
+                .enumerate()
+                .map(|(place, item)| OrderKey {
+                    direction: item.direction.unwrap_or(Direction::Ascending),
+                    text: item.expr.to_string(),
+                    path: block.order.get(place).and_then(|sort| bound.document_path(&sort.key)),
+                })
                 .collect(),
             ranks: order.is_some_and(|order| order.rank),
             group_by: tree.group_by.iter().map(Expr::to_string).collect(),

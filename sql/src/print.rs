@@ -150,7 +150,11 @@ impl Display for Expr {
                 f.write_str(")")
             }
             ExprKind::Call(call) => {
-                write!(f, "{}{}(", if call.is_udf { "udf." } else { "" }, call.name)?;
+                // The names of built-in functions are the same in any case, those of the user are not.
+                match call.is_udf {
+                    true => write!(f, "udf.{}(", call.name)?,
+                    false => write!(f, "{}(", call.name.to_ascii_uppercase())?,
+                }
                 print_list(f, &call.args)?;
                 f.write_str(")")
             }

@@ -39,8 +39,9 @@ impl Query {
     pub fn bind(&self, params: &[(&str, Value<'_>)]) -> Result<Plan, SqlError> {
         let bound =
             bind::bind(&self.tree, &self.text, params).map_err(|error| error.located_in(&self.text))?;
-        let hints = hints::of(&bound);
-        let info = PlanInfo::of(&self.tree, &bound.block);
+        // A ranking counts all documents, not only those that can pass the filter.
+        let hints = if bound.block.rank.is_some() { Hints::default() } else { hints::of(&bound) };
+        let info = PlanInfo::of(&self.tree, &bound);
         Ok(Plan { bound, hints, info })
     }
 }
@@ -108,10 +109,7 @@ impl Plan {
 
     /// Starts a streaming query in the middle: `progress` is that of the run that gave the rows before.
     pub fn resume<'p>(&'p self, context: Context<'p>, progress: Progress) -> Result<Run<'p>, EvalError> {
-        if self.bound.ranks {
-            return Err(EvalError::Unsupported { feature: "ORDER BY RANK".to_owned() });
-        }
-        let mut stage = Stage::new(&self.bound.block, self.bound.slots, &context);
+        let mut stage = Stage::new(&self.bound.block, self.bound.slots, &context)?;
         *stage.progress() = progress;
         let memory = Memory::of(&context);
         Ok(Run { is_streaming: self.is_streaming(), stage, context, kept: Vec::new(), memory })

@@ -207,7 +207,7 @@ impl Commands {
         let operation = match command.name.as_str() {
             "create" => Operation::Create { id, body },
             "put" => Operation::Upsert { id, body, if_match },
-            _ => Operation::Replace { id, body, if_match },
+            _ => Operation::Replace { id, new_id: None, body, if_match },
         };
         self.write(&container, &key, operation, invalid).await
     }
@@ -292,7 +292,9 @@ impl Commands {
             operations.push(match (verb.as_str(), id, body.zip(body_id)) {
                 ("create", None, Some((body, id))) => Operation::Create { id, body },
                 ("put", None, Some((body, id))) => Operation::Upsert { id, body, if_match },
-                ("replace", None, Some((body, id))) => Operation::Replace { id, body, if_match },
+                ("replace", None, Some((body, id))) => {
+                    Operation::Replace { id, new_id: None, body, if_match }
+                }
                 ("delete", Some(id), None) => Operation::Delete { id, if_match },
                 ("read", Some(id), None) => Operation::Read { id },
                 _ => return Err(format!("{verb} is no step of a batch").into()),

@@ -470,7 +470,7 @@ fn operation(how: How, name: Name, body: &Body) -> Operation {
     match how {
         How::Create => Operation::Create { id, body: whole },
         How::Upsert => Operation::Upsert { id, body: whole, if_match },
-        How::Replace => Operation::Replace { id, body: whole, if_match },
+        How::Replace => Operation::Replace { id, new_id: None, body: whole, if_match },
         How::Patch => {
             let at = |path| Pointer::parse(path).expect("a pointer");
             let mut steps = vec![PatchOperation::Set(at("/n"), Bson::Int32(i32::from(body.payload)))];

@@ -236,7 +236,8 @@ impl World {
 
     /// Puts a document in the place of the one there.
     pub async fn replace(&self, name: &str, json: &str) -> Result<Record> {
-        self.put_body(name, json, |id, body| Operation::Replace { id, body, if_match: None }).await
+        self.put_body(name, json, |id, body| Operation::Replace { id, new_id: None, body, if_match: None })
+            .await
     }
 
     async fn put_body(

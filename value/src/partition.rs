@@ -62,7 +62,7 @@ pub enum PartitionKeyError {
         /// What is wrong with it.
         message: String,
     },
-    /// A document has an object, an array or a type JSON lacks where the key should be.
+    /// A document has a type JSON lacks where the key should be.
     #[error("The value at partition key path '{path}' must be a string, a number, a boolean or null")]
     NotAScalar {
         /// The path of the definition.

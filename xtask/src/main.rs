@@ -1,3 +1,50 @@
-//! Project tasks: `cargo xtask test`, `cargo xtask bench`.
+//! Project tasks. `cargo xtask` without arguments lists them.
+//!
+//! One file per task, and four that they share: `shell` runs programs, `server` runs a Mayfly, `client` speaks to it,
+//! `machine` is the door to the clock. A task prints the commands it runs, so that any step can be repeated by hand.
 
-fn main() {}
+mod bench;
+mod client;
+mod crash;
+mod docs;
+mod machine;
+mod sdk;
+mod server;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [GROUP]        all tests, or one group of them
+cargo xtask tidy                the rules of the house that no compiler keeps
+cargo xtask docs                write what is generated in docs/
+cargo xtask bench NAME [ARGS]   a benchmark, built for release
+
+Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), sdk (Python
+and JavaScript SDKs).
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match &words[..] {
+        ["test"] => test::all(),
+        ["test", group] => test::group(group),
+        ["tidy"] => tidy::run(),
+        ["docs"] => docs::write(),
+        ["bench", name, arguments @ ..] => bench::run(name, arguments),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nFAILED: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use mayfly_engine::{Container, Effect, IfMatch, InvalidTtl, Operation, Outcome, charge, patch};
+use mayfly_engine::{Container, Effect, IfMatch, InvalidTtl, Operation, Outcome, charge};
 use mayfly_value::partition::PartitionKey;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -103,7 +103,7 @@ async fn atomic_batch(
         {
             return Err(ApiError::batch_partition_keys());
         }
-        match operation(container, step) {
+        match operation(call, container, slot, step) {
             Ok(operation) => operations.push(operation),
             Err(error) => return Ok(refused(steps.len(), number, &error, slot)),
         }
@@ -164,12 +164,17 @@ async fn bulk_step(
     let own = own.map_err(|_| ApiError::partition_key_shape())?;
     let key = own.as_ref().or(shared).ok_or_else(ApiError::partition_key_required)?;
     *slot = container.locate(key)?.slot();
-    let operation = operation(container, step)?;
+    let operation = operation(call, container, *slot, step)?;
     let (outcome, _) = call.engine.write(container, key, operation, InvalidTtl::Refuse, call.now).await?;
     succeeded(call, container, *slot, step, &outcome)
 }
 
-fn operation(container: &Container, step: &Step<'_>) -> Result<Operation, ApiError> {
+fn operation(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    slot: u16,
+    step: &Step<'_>,
+) -> Result<Operation, ApiError> {
     let if_match = step.if_match.as_deref().map(IfMatch::parse);
     let id = || step.id.as_deref().map_or(Err(ApiError::missing_properties(&["id"])), item_id);
     let body = || {
@@ -186,16 +191,13 @@ fn operation(container: &Container, step: &Step<'_>) -> Result<Operation, ApiErr
             Operation::Upsert { id, body, if_match }
         }
         "replace" => {
-            let (body_id, body) = item_body::parse(body()?)?;
-            if body_id != id()? {
-                return Err(ApiError::bad_request("The id of the item cannot be changed."));
-            }
-            Operation::Replace { id: body_id, body, if_match }
+            let (new_id, body) = item_body::parse(body()?)?;
+            let id = id()?;
+            let new_id = (new_id != id).then_some(new_id);
+            Operation::Replace { id, new_id, body, if_match }
         }
         "patch" => {
-            let operations = patch_body::parse(body()?, &container.definition().partition_key)?;
-            let modify =
-                Arc::new(move |record: &mayfly_engine::Record| patch::apply(record.body(), &operations));
+            let modify = patch_body::parse(call, container, slot, body()?)?;
             Operation::Modify { id: id()?, modify, if_match }
         }
         "delete" => Operation::Delete { id: id()?, if_match },

@@ -98,10 +98,13 @@ pub async fn delete(call: &Call<'_>) -> Answer {
 async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> Answer {
     let progress = i16::from(call.engine.index_progress(container).await?);
     let lazy = container.definition().indexing.mode == IndexingMode::Lazy;
-    let (building, lazy) = if lazy { (100, progress) } else { (progress, -1) };
-    Ok(answer(status, &resource::container(container), &container.etag().to_string())
-        .with(&headers::INDEX_TRANSFORMATION_PROGRESS, building)
-        .with(&headers::LAZY_INDEXING_PROGRESS, lazy))
+    let reply = answer(status, &resource::container(container), &container.etag().to_string());
+    Ok(match lazy {
+        true => reply
+            .with(&headers::INDEX_TRANSFORMATION_PROGRESS, 100)
+            .with(&headers::LAZY_INDEXING_PROGRESS, progress),
+        false => reply.with(&headers::INDEX_TRANSFORMATION_PROGRESS, progress),
+    })
 }
 
 fn database_name<'a>(call: &'a Call<'_>) -> Result<&'a Ref, ApiError> {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use hyper::{StatusCode, header::ETAG};
-use mayfly_engine::{Container, Database, DocumentId, Effect, InvalidTtl, Operation, Outcome, charge, patch};
+use mayfly_engine::{
+    Access, Container, Database, Direction, DocumentId, Effect, InvalidTtl, Operation, Outcome, PageLimit,
+    charge,
+};
 use mayfly_value::partition::PartitionKey;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
@@ -56,33 +59,31 @@ pub async fn upsert(call: &Call<'_>) -> Answer {
 /// `PUT …/docs/{id}`
 pub async fn replace(call: &Call<'_>) -> Answer {
     let scope = Scope::of(call)?;
-    let (id, body) = item_body::parse(call.body)?;
-    if id != path_id(call)? {
-        return Err(ApiError::bad_request(
-            "The id of the item cannot be changed: the one in the body is not the one in the path.",
-        ));
-    }
-    write(call, &scope, Operation::Replace { id, body, if_match: call.if_match()? }).await
+    let (new_id, body) = item_body::parse(call.body)?;
+    let id = path_id(call, &scope).await?;
+    let new_id = (new_id != id).then_some(new_id);
+    write(call, &scope, Operation::Replace { id, new_id, body, if_match: call.if_match()? }).await
 }
 
 /// `PATCH …/docs/{id}`
 pub async fn patch(call: &Call<'_>) -> Answer {
     let scope = Scope::of(call)?;
-    let operations = patch_body::parse(call.body, &scope.container.definition().partition_key)?;
-    let modify = Arc::new(move |record: &mayfly_engine::Record| patch::apply(record.body(), &operations));
-    write(call, &scope, Operation::Modify { id: path_id(call)?, modify, if_match: call.if_match()? }).await
+    let modify = patch_body::parse(call, &scope.container, scope.slot, call.body)?;
+    let id = path_id(call, &scope).await?;
+    write(call, &scope, Operation::Modify { id, modify, if_match: call.if_match()? }).await
 }
 
 /// `DELETE …/docs/{id}`
 pub async fn delete(call: &Call<'_>) -> Answer {
     let scope = Scope::of(call)?;
-    write(call, &scope, Operation::Delete { id: path_id(call)?, if_match: call.if_match()? }).await
+    let id = path_id(call, &scope).await?;
+    write(call, &scope, Operation::Delete { id, if_match: call.if_match()? }).await
 }
 
 /// `GET …/docs/{id}`
 pub async fn read(call: &Call<'_>) -> Answer {
     let scope = Scope::of(call)?;
-    let id = path_id(call)?;
+    let id = path_id(call, &scope).await?;
     let Some(record) = call.engine.read(&scope.container, &scope.key, &id, call.now).await? else {
         return failed(call, &scope, ApiError::item_not_found()).await;
     };
@@ -94,11 +95,67 @@ pub async fn read(call: &Call<'_>) -> Answer {
     shaped(call, &scope, status, &outcome, lsn)
 }
 
-fn path_id(call: &Call<'_>) -> Result<DocumentId, ApiError> {
-    match call.address {
-        Address::Document { id, .. } => item_id(id.name()),
-        _ => Err(ApiError::internal()),
+/// The id in the path, or of the document whose RID is in the path.
+async fn path_id(call: &Call<'_>, scope: &Scope) -> Result<DocumentId, ApiError> {
+    let Address::Document { id, .. } = call.address else { return Err(ApiError::internal()) };
+    match id.rid() {
+        Some(rid) => id_by_rid(call, scope, &rid.encode()).await,
+        None => item_id(id.name()),
     }
+}
+
+/// RIDs are not indexed: old clients that use them name the partition too, and that is walked.
+async fn id_by_rid(call: &Call<'_>, scope: &Scope, rid: &str) -> Result<DocumentId, ApiError> {
+    let access = Access::Records(call.scope(&scope.container)?);
+    let mut position = None;
+    loop {
+        let limit = PageLimit { rows: 1000, bytes: 4 << 20 };
+        let page = call
+            .engine
+            .scan(&scope.container, &access, Direction::Forward, position, limit, call.now)
+            .await?;
+        for found in &page.found {
+            if resource::document_rid(&scope.container, found.slot, &found.record).0 == rid {
+                let id = found.record.body().get_str("id").map_err(|_| ApiError::internal())?;
+                return item_id(id);
+            }
+        }
+        match page.next {
+            Some(next) => position = Some(next),
+            None => return Err(ApiError::item_not_found()),
+        }
+    }
+}
+
+/// `POST …/operations/partitionkeydelete`
+pub async fn delete_partition(call: &Call<'_>) -> Answer {
+    let name = call.address.container().ok_or_else(ApiError::internal)?;
+    let (database, container) = call.owner(name)?;
+    if call.partition_key_if_any()?.is_none() {
+        return Err(ApiError::partition_key_required());
+    }
+    let access = Access::Records(call.scope(&container)?);
+    let mut slot = 0;
+    loop {
+        let limit = PageLimit { rows: 100, bytes: 4 << 20 };
+        let page = call.engine.scan(&container, &access, Direction::Forward, None, limit, call.now).await?;
+        for found in &page.found {
+            slot = found.slot;
+            let key = container.definition().partition_key.extract(found.record.body())?;
+            let id = found.record.body().get_str("id").map_err(|_| ApiError::internal())?;
+            let operation = Operation::Delete { id: item_id(id)?, if_match: None };
+            match call.engine.write(&container, &key, operation, InvalidTtl::Refuse, call.now).await {
+                // Somebody else, or its time, was faster.
+                Ok(_) | Err(mayfly_engine::Error::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if page.next.is_none() {
+            break;
+        }
+    }
+    let lsn = call.engine.lsn(&container, slot).await?;
+    Ok(with_session(Reply::empty(StatusCode::OK), &database, &container, slot, lsn))
 }
 
 async fn write(call: &Call<'_>, scope: &Scope, operation: Operation) -> Answer {

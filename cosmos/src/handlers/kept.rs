@@ -158,7 +158,8 @@ pub async fn create(call: &Call<'_>) -> Answer {
     let (status, kept) = match call.engine.kept_named(place.kind, place.owner, &name) {
         Ok(present) if upsert => {
             check_permission(call, &place, &value, Some(&present))?;
-            let replaced = call.engine.replace_kept(place.kind, &present, value, call.if_match()?, call.now);
+            let replaced =
+                call.engine.replace_kept(place.kind, &present, &name, value, call.if_match()?, call.now);
             (StatusCode::OK, replaced.await?)
         }
         _ => {
@@ -187,12 +188,8 @@ pub async fn replace(call: &Call<'_>) -> Answer {
     let present = call.named(&place, place.name.ok_or_else(ApiError::internal)?)?;
     let (name, value) = body(call, &place)?;
     check_permission(call, &place, &value, Some(&present))?;
-    if name != present.name {
-        return Err(ApiError::bad_request(
-            "The id of the resource cannot be changed: the one in the body is not the one in the path.",
-        ));
-    }
-    let kept = call.engine.replace_kept(place.kind, &present, value, call.if_match()?, call.now).await?;
+    let replaced = call.engine.replace_kept(place.kind, &present, &name, value, call.if_match()?, call.now);
+    let kept = replaced.await?;
     Ok(answer(StatusCode::OK, &shape(call, &place, &kept), &kept.etag().to_string()))
 }
 

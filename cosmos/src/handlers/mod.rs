@@ -3,6 +3,7 @@
 pub mod account;
 pub mod batch;
 pub mod change_feed;
+pub mod conflicts;
 pub mod containers;
 pub mod databases;
 pub mod documents;

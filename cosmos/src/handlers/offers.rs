@@ -129,7 +129,8 @@ pub async fn replace(call: &Call<'_>) -> Answer {
     } else {
         autoscale_content(settings)?
     };
-    let offer = call.engine.replace_kept(KeptKind::Offer, &offer, next, call.if_match()?, call.now).await?;
+    let offer =
+        call.engine.replace_kept(KeptKind::Offer, &offer, NAME, next, call.if_match()?, call.now).await?;
     Ok(with_minimum(answer(StatusCode::OK, &shape(call, &offer), &offer.etag().to_string()), &offer))
 }
 

@@ -2,8 +2,14 @@
 //!
 //! SDKs send an object with both, or a bare array of operations.
 
+use std::sync::Arc;
+
 use bson::Bson;
-use mayfly_engine::patch::{OPERATIONS_MAX, PatchOperation, Pointer};
+use mayfly_engine::{
+    Container, Engine, Error, Modify, Record, Timestamp,
+    patch::{self, OPERATIONS_MAX, PatchOperation, Pointer},
+};
+use mayfly_sql::{Context, Document, EvalError, Plan, Query, SqlError};
 use mayfly_value::{
     json::{self, JsonLimits},
     partition::KeyDefinition,
@@ -12,7 +18,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::item_body;
-use crate::{error::ApiError, resource::SYSTEM_PROPERTIES};
+use crate::{
+    call::Call,
+    error::ApiError,
+    resource::{self, SYSTEM_PROPERTIES},
+};
 
 #[derive(Deserialize)]
 struct Whole<'a> {
@@ -30,8 +40,14 @@ struct Step<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// Reads a patch. `key` is the container's partition key, which a patch may not touch.
-pub fn parse(text: &[u8], key: &KeyDefinition) -> Result<Vec<PatchOperation>, ApiError> {
+/// Reads a patch for a document of `container`, whose partition key it may not touch.
+pub fn parse(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    slot: u16,
+    text: &[u8],
+) -> Result<Modify, ApiError> {
+    let key = &container.definition().partition_key;
     let (condition, steps) = match first_byte(text) {
         Some(b'[') => (None, serde_json::from_slice::<Vec<Step<'_>>>(text).map_err(malformed)?),
         _ => {
@@ -39,16 +55,48 @@ pub fn parse(text: &[u8], key: &KeyDefinition) -> Result<Vec<PatchOperation>, Ap
             (whole.condition, whole.operations)
         }
     };
-    if condition.is_some_and(|condition| !condition.trim().is_empty()) {
-        return Err(ApiError::not_implemented("A condition on a patch"));
-    }
     if steps.is_empty() || steps.len() > OPERATIONS_MAX {
         return Err(ApiError::bad_request(format!(
             "A patch has from 1 to {OPERATIONS_MAX} operations; this one has {}.",
             steps.len()
         )));
     }
-    steps.iter().map(|step| operation(step, key)).collect()
+    let operations = steps.iter().map(|step| operation(step, key)).collect::<Result<Vec<_>, _>>()?;
+    let condition = condition.filter(|condition| !condition.trim().is_empty());
+    let Some(condition) = condition else {
+        return Ok(Arc::new(move |record| patch::apply(record.body(), &operations)));
+    };
+    let condition = Condition::parse(&condition, call, container, slot)?;
+    Ok(Arc::new(move |record| match condition.holds(record)? {
+        true => patch::apply(record.body(), &operations),
+        false => Err(Error::PreconditionFailed),
+    }))
+}
+
+/// A filter on the document as it is before the patch: `from c where …`.
+struct Condition {
+    plan: Plan,
+    engine: Engine,
+    container: Arc<Container>,
+    slot: u16,
+    now: Timestamp,
+}
+
+impl Condition {
+    fn parse(text: &str, call: &Call<'_>, container: &Arc<Container>, slot: u16) -> Result<Self, ApiError> {
+        let refused = |error: SqlError| ApiError::bad_request(format!("Message: {}", error.to_json()));
+        let query = Query::parse(&format!("SELECT VALUE true {text}")).map_err(refused)?;
+        let plan = query.bind(&[]).map_err(refused)?;
+        Ok(Self { plan, engine: call.engine.clone(), container: container.clone(), slot, now: call.now })
+    }
+
+    fn holds(&self, record: &Record) -> Result<bool, Error> {
+        let failed = |error: EvalError| Error::bad_request(error.to_string());
+        let mut run = self.plan.run(Context::new(self.now.0 as i64, self.now.0)).map_err(failed)?;
+        let system = resource::system_properties(&self.engine, &self.container, self.slot, record);
+        let rows = run.push(&Document { body: record.body(), system: &system }).map_err(failed)?;
+        Ok(!rows.is_empty())
+    }
 }
 
 fn first_byte(text: &[u8]) -> Option<u8> {

@@ -1,6 +1,7 @@
 //! Queries over items, and their plans.
 
 use hyper::StatusCode;
+use mayfly_engine::clock::Stopwatch;
 use serde_json::json;
 
 use super::{Answer, documents::with_session};
@@ -8,7 +9,7 @@ use crate::{
     call::Call,
     error::ApiError,
     headers,
-    query::{execute::Execution, request::Request, token::Token},
+    query::{execute::Execution, metrics, request::Request, token::Token},
     reply::Reply,
     resource,
 };
@@ -17,7 +18,9 @@ use crate::{
 pub async fn items(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (database, container) = call.owner(name)?;
+    let watch = Stopwatch::start();
     let request = Request::parse(call.body)?;
+    let compile = watch.elapsed();
     let token = match call.text(&headers::CONTINUATION)? {
         None | Some("") => Token::default(),
         Some(text) => Token::decode(text, request.fingerprint)?,
@@ -32,6 +35,9 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let mut reply = Reply::json(StatusCode::OK, body)
         .with(&headers::ITEM_COUNT, page.rows.len())
         .with(&headers::REQUEST_CHARGE, page.charge);
+    if call.flag(&headers::POPULATE_QUERY_METRICS)? {
+        reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, watch.elapsed() - compile));
+    }
     if let Some(next) = page.next {
         reply.set(&headers::CONTINUATION, next.encode(request.fingerprint));
     }

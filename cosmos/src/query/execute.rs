@@ -29,6 +29,8 @@ pub struct RowPage {
     pub next: Option<Token>,
     /// Documents looked at.
     pub scanned: usize,
+    /// Their bytes.
+    pub scanned_bytes: u64,
     /// Request units.
     pub charge: f64,
     /// A slot that was looked at, for the session token.
@@ -97,8 +99,7 @@ impl<'a> Execution<'a> {
             // A run lives for one page of documents: rows borrow from it and are written before it ends.
             let mut run = self.run(&Token { progress: before, ..Token::default() })?;
             for found in &found {
-                page.scanned += 1;
-                page.slot = found.slot;
+                page.looks_at(found);
                 let outcome = self.push(&mut run, found, &mut page, &mut skip)?;
                 match outcome {
                     Pushed::All => {
@@ -172,8 +173,7 @@ impl<'a> Execution<'a> {
             loop {
                 let (found, next) = self.scan(at).await?;
                 for found in &found {
-                    page.scanned += 1;
-                    page.slot = found.slot;
+                    page.looks_at(found);
                     let system =
                         resource::system_properties(self.engine, self.container, found.slot, &found.record);
                     let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
@@ -212,12 +212,20 @@ struct Rows {
     rows_max: usize,
     bytes: usize,
     scanned: usize,
+    scanned_bytes: u64,
     slot: u16,
 }
 
 impl Rows {
     fn new(rows_max: usize) -> Self {
-        Self { rows: Vec::new(), rows_max, bytes: 0, scanned: 0, slot: 0 }
+        Self { rows: Vec::new(), rows_max, bytes: 0, scanned: 0, scanned_bytes: 0, slot: 0 }
+    }
+
+    /// Takes note of a document that is looked at.
+    fn looks_at(&mut self, found: &Found) {
+        self.scanned += 1;
+        self.scanned_bytes += u64::from(found.record.size());
+        self.slot = found.slot;
     }
 
     fn is_full(&self) -> bool {
@@ -233,6 +241,13 @@ impl Rows {
 
     fn ended(self, next: Option<Token>) -> RowPage {
         let charge = charge::query(self.scanned, self.bytes as u64);
-        RowPage { rows: self.rows, next, scanned: self.scanned, charge, slot: self.slot }
+        RowPage {
+            rows: self.rows,
+            next,
+            scanned: self.scanned,
+            scanned_bytes: self.scanned_bytes,
+            charge,
+            slot: self.slot,
+        }
     }
 }

@@ -3,7 +3,6 @@
 use crate::harness::*;
 use hyper::Version;
 use mayfly_server::connection::Scheme;
-use mayfly_server::listen::Limits;
 use tokio::net::TcpStream;
 
 #[tokio::test]

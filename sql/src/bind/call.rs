@@ -8,6 +8,7 @@ use crate::error::SqlError;
 use crate::functions::Function;
 use crate::plan::{AggregateCall, Bound, PathStep};
 use crate::token::Span;
+use crate::value::Value;
 
 /// The service's limit.
 const UDF_CALLS_MAX: usize = 10;
@@ -33,6 +34,7 @@ impl Binder<'_> {
         }
         let args = self.all(&call.args)?;
         if function.name == "VECTORDISTANCE" {
+            check_options(&args, span)?;
             let path = args.iter().take(2).find_map(|arg| self.property_path(arg));
             return Ok(Bound::VectorDistance { function, args, path });
         }
@@ -96,11 +98,27 @@ impl Binder<'_> {
     }
 }
 
-fn wrong_count(name: &str, min: usize, max: Option<usize>, span: Span) -> SqlError {
+pub(super) fn wrong_count(name: &str, min: usize, max: Option<usize>, span: Span) -> SqlError {
     let count = match max {
         None => format!("at least {min}"),
         Some(max) if max == min => format!("{min}"),
         Some(max) => format!("{min} to {max}"),
     };
     SqlError::new("SC2050", format!("The {name} function requires {count} argument(s)."), span)
+}
+
+/// The one option of VectorDistance whose bounds are checked.
+fn check_options(args: &[Bound], span: Span) -> Result<(), SqlError> {
+    let options = args.get(3).and_then(Bound::constant);
+    let multiplier = options.map(|options| options.property("searchListSizeMultiplier"));
+    match multiplier.as_ref().and_then(Value::as_f64) {
+        Some(value) if !(1.0..=100.0).contains(&value) => {
+            let message = format!(
+                "The 'searchListSizeMultiplier' value {value} specified in the VectorDistance function is \
+                 outside the supported range. The value must be between 1 and 100."
+            );
+            Err(SqlError::new("SC2213", message, span))
+        }
+        _ => Ok(()),
+    }
 }

@@ -23,10 +23,10 @@ impl Binder<'_> {
             ExprKind::Name(name) => return Err(super::unresolved(name, expr.span)),
             ExprKind::Member(of, name) => Bound::Member(self.boxed(of)?, name.clone()),
             ExprKind::Index(of, index) => Bound::Index(self.boxed(of)?, self.boxed(index)?),
-            ExprKind::Array(items) => Bound::Array(self.all(items)?),
+            ExprKind::Array(items) => array(self.all(items)?),
             ExprKind::Object(members) => {
                 let members = members.iter().map(|(name, value)| Ok((name.clone(), self.expr(value)?)));
-                Bound::Object(members.collect::<Result<_, SqlError>>()?)
+                object(members.collect::<Result<_, SqlError>>()?)
             }
             ExprKind::Unary(operator, operand) => match (operator, self.expr(operand)?) {
                 // A negative number is a constant too, so that hints see it.
@@ -79,4 +79,16 @@ fn constant(literal: &Literal) -> Value<'static> {
         Literal::Double(value) => Value::Double(*value),
         Literal::String(text) => Value::string(text.clone()),
     }
+}
+
+/// An array of constants is a constant: it is built once and not for every row, and hints see it.
+fn array(items: Vec<Bound>) -> Bound {
+    let constants: Option<Vec<_>> = items.iter().map(|item| item.constant().cloned()).collect();
+    constants.map_or(Bound::Array(items), |constants| Bound::Constant(Value::array(constants)))
+}
+
+fn object(members: Vec<(String, Bound)>) -> Bound {
+    let constant = |(name, value): &(String, Bound)| Some((name.clone(), value.constant()?.clone()));
+    let constants: Option<Vec<_>> = members.iter().map(constant).collect();
+    constants.map_or(Bound::Object(members), |constants| Bound::Constant(Value::object(constants)))
 }

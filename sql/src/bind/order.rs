@@ -2,15 +2,16 @@
 
 use super::Binder;
 use super::scope::{Phase, root_of};
-use crate::ast::{Collection, Direction, Expr, ExprKind, OrderBy, QueryTree};
+use crate::ast::{Direction, Expr, ExprKind, QueryTree};
 use crate::error::SqlError;
 use crate::plan::{Bound, Sort, SortDirection};
 
 impl Binder<'_> {
     pub(super) fn order_by(&mut self, tree: &QueryTree) -> Result<Vec<Sort>, SqlError> {
         let Some(order) = &tree.order_by else { return Ok(Vec::new()) };
+        // Scores are bound in `rank.rs`.
         if order.rank {
-            return self.rank(tree, order);
+            return Ok(Vec::new());
         }
         let mut keys = Vec::new();
         for item in &order.items {
@@ -54,38 +55,5 @@ impl Binder<'_> {
                 Err(SqlError::uncoded(message, span))
             }
         }
-    }
-
-    fn rank(&mut self, tree: &QueryTree, order: &OrderBy) -> Result<Vec<Sort>, SqlError> {
-        let refuse = |code, message: &str| Err(SqlError::new(code, message, order.span));
-        for (index, source) in tree.from.iter().enumerate() {
-            if index > 0 {
-                return refuse("SC2224", "The JOIN operator is not allowed with the ORDER BY RANK clause.");
-            }
-            if matches!(source.collection, Collection::Query(_)) {
-                let message = "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause.";
-                return refuse("SC2225", message);
-            }
-            if source.iterates {
-                let message =
-                    "The FROM clause with the IN operator is not allowed with the ORDER BY RANK clause.";
-                return refuse("SC2223", message);
-            }
-        }
-        for item in &order.items {
-            let is_score = |name: &str| {
-                ["VECTORDISTANCE", "FULLTEXTSCORE", "RRF"].contains(&name.to_ascii_uppercase().as_str())
-            };
-            match &item.expr.kind {
-                ExprKind::Call(call) if !call.is_udf && is_score(&call.name) => {}
-                _ => {
-                    let message = "The ORDER BY RANK clause must be followed by a VectorDistance and/or a \
-                                   FullTextScore function call.";
-                    return refuse("SC2221", message);
-                }
-            }
-        }
-        self.ranks = true;
-        Ok(Vec::new())
     }
 }

@@ -1,16 +1,10 @@
 //! Clauses: sources, filters, grouping, projection and limits.
 
 use super::Binder;
-use super::scope::{Phase, Scope, alias_of, contains, is_aggregate, is_subquery};
-use crate::ast::{self, Collection, Count, CountKind, Expr, ExprKind, QueryTree, Selection};
-use crate::error::{SqlError, SyntaxError};
-use crate::plan::{Block, Bound, Group, Input, Over, Slot, Source};
-
-/// The service's limit.
-const JOINS_MAX: usize = 10;
-
-/// Counts in TOP, OFFSET and LIMIT stay below 2^32.
-const COUNT_MAX: i64 = u32::MAX as i64;
+use super::scope::{Phase, Scope, contains, is_aggregate, is_subquery};
+use crate::ast::{Expr, ExprKind, QueryTree, Selection};
+use crate::error::SqlError;
+use crate::plan::{Block, Bound, Group, Slot, Source};
 
 impl Binder<'_> {
     /// Binds a query that reads the documents itself.
@@ -58,6 +52,7 @@ impl Binder<'_> {
             self.set_phase(Phase::OrderOfGroups);
         }
         let order = self.order_by(tree)?;
+        let rank = self.rank(tree)?;
         let (offset, limit) = self.limits(tree)?;
         let aggregates = self.scope().map(|scope| std::mem::take(&mut scope.aggregates)).unwrap_or_default();
         let group = is_grouped.then_some(Group { keys, aggregates, is_explicit: !tree.group_by.is_empty() });
@@ -69,100 +64,10 @@ impl Binder<'_> {
             project,
             distinct: tree.select.distinct,
             order,
+            rank,
             offset,
             limit,
         })
-    }
-
-    fn from(&mut self, tree: &QueryTree) -> Result<(Input, Vec<Source>), SqlError> {
-        let mut input = Input::Once;
-        let mut sources = Vec::new();
-        for (index, source) in tree.from.iter().enumerate() {
-            if index > 0 {
-                self.joins += 1;
-                if self.joins > JOINS_MAX {
-                    let message = format!("The query exceeds the maximum of {JOINS_MAX} JOIN operators.");
-                    return Err(SqlError::uncoded(message, source.span));
-                }
-            }
-            let (over, document_slot) = if index == 0 && self.is_first_source() {
-                let (new_input, over) = self.input(source)?;
-                let slot = match &new_input {
-                    Input::Documents { slot } => Some(*slot),
-                    _ => None,
-                };
-                input = new_input;
-                (over, slot)
-            } else {
-                (self.over(source)?, None)
-            };
-            let slot = self.new_slot();
-            self.note_document_path(&over, document_slot, slot, source.iterates);
-            if let Some((alias, span)) = alias_of(source) {
-                self.add_alias(alias, slot, span)?;
-            }
-            sources.push(Source { slot, over, iterates: source.iterates });
-        }
-        Ok((input, sources))
-    }
-
-    /// Whether only queries surround this one whose first source it is: then it reads the documents.
-    fn is_first_source(&self) -> bool {
-        let around = self.scopes.len().saturating_sub(1);
-        self.scopes.iter().take(around).all(|scope| scope.reads_first_source)
-    }
-
-    /// The first source: the container under any name with a path, or a query that reads it.
-    fn input(&mut self, source: &ast::Source) -> Result<(Input, Over), SqlError> {
-        match &source.collection {
-            Collection::Path(path) => {
-                let slot = self.new_slot();
-                self.document_paths.insert(slot, Vec::new());
-                let over = self.container_path(path, slot)?;
-                Ok((Input::Documents { slot }, Over::Value(over)))
-            }
-            Collection::Call(call) => Ok((Input::Once, Over::Value(self.expr(call)?))),
-            Collection::Query(query) => {
-                if let Some(scope) = self.scope() {
-                    scope.reads_first_source = true;
-                }
-                let block = self.subquery(query);
-                if let Some(scope) = self.scope() {
-                    scope.reads_first_source = false;
-                }
-                let slot = self.new_slot();
-                Ok((Input::Rows { slot, block: Box::new(block?) }, Over::Value(Bound::Slot(slot))))
-            }
-        }
-    }
-
-    fn container_path(&mut self, path: &Expr, slot: Slot) -> Result<Bound, SqlError> {
-        Ok(match &path.kind {
-            ExprKind::Member(of, name) => {
-                Bound::Member(Box::new(self.container_path(of, slot)?), name.clone())
-            }
-            ExprKind::Index(of, index) => {
-                Bound::Index(Box::new(self.container_path(of, slot)?), Box::new(self.expr(index)?))
-            }
-            _ => Bound::Slot(slot),
-        })
-    }
-
-    fn over(&mut self, source: &ast::Source) -> Result<Over, SqlError> {
-        match &source.collection {
-            Collection::Query(query) => Ok(Over::Rows(Box::new(self.subquery(query)?))),
-            Collection::Path(expr) | Collection::Call(expr) => Ok(Over::Value(self.expr(expr)?)),
-        }
-    }
-
-    /// Remembers that a source is a part of the document, so that ORDER BY and hints can name its paths.
-    fn note_document_path(&mut self, over: &Over, document: Option<Slot>, slot: Slot, iterates: bool) {
-        if let (Over::Value(bound), Some(document), false) = (over, document, iterates)
-            && let Some((root, steps)) = bound.as_path()
-            && root == document
-        {
-            self.document_paths.insert(slot, steps);
-        }
     }
 
     fn group_keys(&mut self, tree: &QueryTree) -> Result<Vec<(Bound, Slot)>, SqlError> {
@@ -221,64 +126,6 @@ impl Binder<'_> {
                 }
                 Ok(Bound::Object(members))
             }
-        }
-    }
-
-    /// TOP and OFFSET LIMIT together: how many rows to skip and how many to give.
-    fn limits(&mut self, tree: &QueryTree) -> Result<(u64, Option<u64>), SqlError> {
-        const NOT_INTEGER: &str = "The count value provided for a TOP clause must be an integer.";
-        if let Some(top) = &tree.select.top {
-            if let Some(clause) = &tree.offset_limit {
-                let message = "The TOP clause cannot be combined with the OFFSET LIMIT clause.";
-                return Err(SqlError::uncoded(message, clause.span));
-            }
-            let count = match self.count(&top.count)? {
-                Some(count) if count <= COUNT_MAX => u64::try_from(count).ok(),
-                _ => None,
-            };
-            return match count {
-                Some(count) => Ok((0, Some(count))),
-                None => Err(SqlError::new("SC2060", NOT_INTEGER, top.count.span)),
-            };
-        }
-        match &tree.offset_limit {
-            Some(clause) => {
-                let offset = self.bounded_count(&clause.offset, "SC2062", "OFFSET")?;
-                let limit = self.bounded_count(&clause.limit, "SC2061", "LIMIT")?;
-                Ok((offset, Some(limit)))
-            }
-            None => Ok((0, None)),
-        }
-    }
-
-    fn bounded_count(&self, count: &Count, code: &'static str, clause: &str) -> Result<u64, SqlError> {
-        let too_large = || {
-            let message = format!("The {clause} count value exceeds the maximum allowed value.");
-            SqlError::new(code, message, count.span)
-        };
-        if let CountKind::Double(_) = count.kind {
-            let written = self.text_of(count.span);
-            let is_integer = written.bytes().all(|byte| byte.is_ascii_digit());
-            return Err(match is_integer {
-                true => too_large(),
-                false => SyntaxError::Near(written.to_owned()).at(count.span),
-            });
-        }
-        match self.count(count)? {
-            Some(value) if value > COUNT_MAX => Err(too_large()),
-            value => value.and_then(|value| u64::try_from(value).ok()).ok_or_else(|| {
-                let message = format!("The {clause} count value must be a non-negative integer.");
-                SqlError::uncoded(message, count.span)
-            }),
-        }
-    }
-
-    /// The integer a count is, if it is one.
-    fn count(&self, count: &Count) -> Result<Option<i64>, SqlError> {
-        match &count.kind {
-            CountKind::Integer(value) => Ok(Some(*value)),
-            CountKind::Double(_) => Ok(None),
-            CountKind::Parameter(name) => Ok(self.parameter(name, count.span)?.as_i64()),
         }
     }
 }

@@ -7,13 +7,14 @@ use super::Flow;
 use super::distinct::Distinct;
 use super::group::Groups;
 use super::memory::Memory;
+use super::rank::Ranker;
 use super::sort::Sorter;
 use super::source::rows;
 use crate::ast::Direction;
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::eval::{Env, eval};
-use crate::plan::{Block, Bound, Input, SortDirection};
+use crate::plan::{Block, Bound, Input, Over, Sort, SortDirection};
 use crate::value::Value;
 
 /// How far a query has come with the rows it gives.
@@ -38,27 +39,33 @@ struct Tail<'p> {
     block: &'p Block,
     distinct: Option<Distinct>,
     sorter: Option<Sorter>,
+    ranker: Option<Ranker<'p>>,
     memory: Memory,
     progress: Progress,
 }
 
 impl<'p> Stage<'p> {
-    pub(crate) fn new(block: &'p Block, slots: usize, context: &Context<'_>) -> Stage<'p> {
+    pub(crate) fn new(block: &'p Block, slots: usize, context: &Context<'_>) -> Result<Stage<'p>, EvalError> {
         let inner = match &block.input {
-            Input::Rows { block, .. } => Some(Box::new(Stage::new(block, slots, context))),
+            Input::Rows { block, .. } => Some(Box::new(Stage::new(block, slots, context)?)),
             _ => None,
         };
         let is_sorted = !block.order.is_empty();
         let wanted = block.limit.map(|limit| limit.saturating_add(block.offset));
         let sorter = is_sorted.then(|| Sorter::new(directions(block, context), block.distinct, wanted));
+        let ranker = match &block.rank {
+            Some(rank) => Some(Ranker::new(rank, context)?),
+            None => None,
+        };
         let tail = Tail {
             block,
             distinct: (block.distinct && !is_sorted).then(Distinct::default),
             sorter,
+            ranker,
             memory: Memory::of(context),
             progress: Progress::default(),
         };
-        Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail }
+        Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail })
     }
 
     pub(crate) fn progress(&mut self) -> &mut Progress {
@@ -68,7 +75,7 @@ impl<'p> Stage<'p> {
     /// Whether no further document can change the rows.
     pub(crate) fn is_done(&self) -> bool {
         let inner_done = self.inner.as_ref().is_some_and(|inner| inner.is_done());
-        let enough = self.groups.is_none() && self.tail.sorter.is_none() && self.tail.is_full();
+        let enough = self.groups.is_none() && self.tail.is_in_order_of_arrival() && self.tail.is_full();
         self.block.limit == Some(0) || enough || inner_done
     }
 
@@ -81,6 +88,9 @@ impl<'p> Stage<'p> {
         'p: 'd,
     {
         let mut out = Vec::new();
+        if let Input::Once = self.block.input {
+            return Ok(out);
+        }
         let inputs = match &mut self.inner {
             Some(inner) => inner.push(document, context)?,
             None => vec![document],
@@ -110,7 +120,7 @@ impl<'p> Stage<'p> {
                 }
             }
         }
-        self.tail.finish(&mut out);
+        self.tail.finish(context, &mut out)?;
         Ok(out)
     }
 
@@ -135,6 +145,7 @@ impl<'p> Stage<'p> {
         if let (Some(slot), Some(input)) = (slot, input) {
             env.set(slot, input);
         }
+        self.count_document(&mut env)?;
         let (groups, tail) = (&mut self.groups, &mut self.tail);
         rows(self.block, &mut env, &mut |env| match groups {
             Some(groups) => groups.add(env, &mut tail.memory).map(|()| Flow::More),
@@ -142,9 +153,30 @@ impl<'p> Stage<'p> {
         })?;
         Ok(())
     }
+
+    /// Scores depend on all documents, also on those the filter refuses.
+    fn count_document<'d>(&mut self, env: &mut Env<'d, '_>) -> Result<(), EvalError>
+    where
+        'p: 'd,
+    {
+        let block: &'d Block = self.block;
+        let Some(ranker) = &mut self.tail.ranker else { return Ok(()) };
+        // A ranked query has one source, and it is a part of the document.
+        if let Some(source) = block.sources.first()
+            && let Over::Value(bound) = &source.over
+        {
+            let value = eval(bound, env)?;
+            env.set(source.slot, value);
+        }
+        ranker.count(env)
+    }
 }
 
 impl<'p> Tail<'p> {
+    fn is_in_order_of_arrival(&self) -> bool {
+        self.sorter.is_none() && self.ranker.is_none()
+    }
+
     /// Projects the row in the slots and sends it on its way.
     fn take<'d>(&mut self, env: &mut Env<'d, '_>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError>
     where
@@ -163,6 +195,15 @@ impl<'p> Tail<'p> {
             sorter.add(keys, row.into_owned(), &mut self.memory)?;
             return Ok(Flow::More);
         }
+        if let Some(ranker) = &mut self.ranker {
+            ranker.add(row, env, &mut self.memory)?;
+            return Ok(Flow::More);
+        }
+        self.pass(row, out)
+    }
+
+    /// DISTINCT, then OFFSET and LIMIT.
+    fn pass<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError> {
         if let Some(distinct) = &mut self.distinct
             && !distinct.is_new(&row, &mut self.memory)?
         {
@@ -186,32 +227,38 @@ impl<'p> Tail<'p> {
         self.block.limit.is_some_and(|limit| self.progress.given >= limit)
     }
 
-    fn finish<'d>(mut self, out: &mut Vec<Value<'d>>) {
+    fn finish<'d>(mut self, context: &Context<'_>, out: &mut Vec<Value<'d>>) -> Result<(), EvalError> {
         if let Some(sorter) = self.sorter.take() {
+            // The sorter has removed duplicates already.
             let sorted: Vec<_> = sorter.finish(&mut self.memory).collect();
             for row in sorted {
                 self.deliver(row, out);
             }
         }
+        if let Some(ranker) = self.ranker.take() {
+            for row in ranker.finish(context)? {
+                self.pass(row, out)?;
+            }
+        }
+        Ok(())
     }
 }
 
 /// The directions of the sort keys, now that the container's vector policy is known.
 fn directions(block: &Block, context: &Context<'_>) -> Vec<Direction> {
-    let direction = |key: &Bound, direction: SortDirection| match (direction, key) {
-        (SortDirection::Fixed(direction), _) => direction,
-        (SortDirection::MostSimilar, Bound::VectorDistance { args, path, .. }) => {
-            let options = args.get(3).and_then(Bound::constant);
-            let named = options.map(|options| options.property("distanceFunction"));
-            let policy = path.as_deref().and_then(|path| context.settings.distance_function(path));
-            let function = named.as_ref().and_then(|named| named.as_str()).or(policy).unwrap_or_default();
-            if function.eq_ignore_ascii_case("euclidean") {
-                Direction::Ascending
-            } else {
-                Direction::Descending
-            }
-        }
-        (SortDirection::MostSimilar, _) => Direction::Descending,
+    let direction = |sort: &Sort| match sort.direction {
+        SortDirection::Fixed(direction) => direction,
+        SortDirection::MostSimilar => distance_direction(&sort.key, context),
     };
-    block.order.iter().map(|sort| direction(&sort.key, sort.direction)).collect()
+    block.order.iter().map(direction).collect()
+}
+
+/// The direction in which vectors become less similar: only the euclidean distance counts up.
+pub(super) fn distance_direction(distance: &Bound, context: &Context<'_>) -> Direction {
+    let Bound::VectorDistance { args, path, .. } = distance else { return Direction::Descending };
+    let options = args.get(3).and_then(Bound::constant);
+    let named = options.map(|options| options.property("distanceFunction"));
+    let policy = path.as_deref().and_then(|path| context.settings.distance_function(path));
+    let function = named.as_ref().and_then(|named| named.as_str()).or(policy).unwrap_or_default();
+    if function.eq_ignore_ascii_case("euclidean") { Direction::Ascending } else { Direction::Descending }
 }

@@ -12,34 +12,43 @@
 //!
 //! NOT binds tighter than every operator between operands: `NOT a = b` is `(NOT a) = b`. BETWEEN may be an
 //! operand of AND and OR, which the service's own grammar refuses without parentheses; whatever that accepts
-//! means the same here.
+//! means the same here. What operators stand between is read in `primary.rs`.
+//!
+//! Every rare case has a function of its own: the steps above are on the stack once per level of nesting, and
+//! what a rare case keeps there would be kept at every level.
 
 use super::Parser;
-use crate::ast::{BinaryOp, Call, Expr, ExprKind, Literal, SubqueryKind, UnaryOp};
+use crate::ast::{BinaryOp, Expr, ExprKind, Literal, UnaryOp};
 use crate::error::SqlError;
 use crate::token::{Keyword, Sign, Span, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn expr(&mut self) -> Result<Expr, SqlError> {
-        self.deeper(|parser| {
-            let start = parser.span();
-            let condition = parser.coalesce()?;
-            if !parser.take_sign(Sign::Question) {
-                return Ok(condition);
-            }
-            let then = parser.expr()?;
-            parser.expect_sign(Sign::Colon)?;
-            let otherwise = parser.expr()?;
-            parser.expr_from(start, ExprKind::Conditional(Box::new([condition, then, otherwise])))
-        })
+        self.deeper(Self::conditional)
+    }
+
+    fn conditional(&mut self) -> Result<Expr, SqlError> {
+        let start = self.span();
+        let condition = self.coalesce()?;
+        if self.is_sign(Sign::Question) { self.branches(start, condition) } else { Ok(condition) }
+    }
+
+    fn branches(&mut self, start: Span, condition: Expr) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::Question)?;
+        let then = self.expr()?;
+        self.expect_sign(Sign::Colon)?;
+        let otherwise = self.expr()?;
+        self.expr_from(start, ExprKind::Conditional(Box::new([condition, then, otherwise])))
     }
 
     fn coalesce(&mut self) -> Result<Expr, SqlError> {
         let start = self.span();
         let left = self.or()?;
-        if !self.take_sign(Sign::Coalesce) {
-            return Ok(left);
-        }
+        if self.is_sign(Sign::Coalesce) { self.alternative(start, left) } else { Ok(left) }
+    }
+
+    fn alternative(&mut self, start: Span, left: Expr) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::Coalesce)?;
         let right = self.deeper(Self::coalesce)?;
         self.expr_from(start, ExprKind::Coalesce(Box::new(left), Box::new(right)))
     }
@@ -61,9 +70,17 @@ impl Parser<'_> {
     ) -> Result<Expr, SqlError> {
         let start = self.span();
         let first = one(self)?;
-        if !self.is_keyword(keyword) {
-            return Ok(first);
-        }
+        if self.is_keyword(keyword) { self.links(start, first, keyword, one, kind) } else { Ok(first) }
+    }
+
+    fn links(
+        &mut self,
+        start: Span,
+        first: Expr,
+        keyword: Keyword,
+        one: fn(&mut Self) -> Result<Expr, SqlError>,
+        kind: fn(Vec<Expr>) -> ExprKind,
+    ) -> Result<Expr, SqlError> {
         let mut operands = vec![first];
         while self.take_keyword(keyword) {
             operands.push(one(self)?);
@@ -75,26 +92,37 @@ impl Parser<'_> {
         let start = self.span();
         let value = self.binary(0)?;
         let negated = self.take_keyword(Keyword::Not);
-        if self.take_keyword(Keyword::Between) {
-            let low = self.binary(0)?;
-            self.expect_keyword(Keyword::And)?;
-            let high = self.binary(0)?;
-            let operands = Box::new([value, low, high]);
-            return self.expr_from(start, ExprKind::Between { negated, operands });
+        match self.kind() {
+            TokenKind::Keyword(Keyword::Between) => self.between(start, value, negated),
+            TokenKind::Keyword(Keyword::In) => self.in_list(start, value, negated),
+            TokenKind::Keyword(Keyword::Like) => self.like(start, value, negated),
+            _ if negated => Err(self.unexpected()),
+            _ => Ok(value),
         }
-        if self.take_keyword(Keyword::In) {
-            self.expect_sign(Sign::ParenOpen)?;
-            let list = self.list(Self::expr)?;
-            self.expect_sign(Sign::ParenClose)?;
-            return self.expr_from(start, ExprKind::In { negated, value: Box::new(value), list });
-        }
-        if self.take_keyword(Keyword::Like) {
-            let pattern = Box::new(self.binary(0)?);
-            let escape = if self.take_keyword(Keyword::Escape) { Some(self.escape()?) } else { None };
-            let kind = ExprKind::Like { negated, value: Box::new(value), pattern, escape };
-            return self.expr_from(start, kind);
-        }
-        if negated { Err(self.unexpected()) } else { Ok(value) }
+    }
+
+    fn between(&mut self, start: Span, value: Expr, negated: bool) -> Result<Expr, SqlError> {
+        self.expect_keyword(Keyword::Between)?;
+        let low = self.binary(0)?;
+        self.expect_keyword(Keyword::And)?;
+        let high = self.binary(0)?;
+        let operands = Box::new([value, low, high]);
+        self.expr_from(start, ExprKind::Between { negated, operands })
+    }
+
+    fn in_list(&mut self, start: Span, value: Expr, negated: bool) -> Result<Expr, SqlError> {
+        self.expect_keyword(Keyword::In)?;
+        self.expect_sign(Sign::ParenOpen)?;
+        let list = self.list(Self::expr)?;
+        self.expect_sign(Sign::ParenClose)?;
+        self.expr_from(start, ExprKind::In { negated, value: Box::new(value), list })
+    }
+
+    fn like(&mut self, start: Span, value: Expr, negated: bool) -> Result<Expr, SqlError> {
+        self.expect_keyword(Keyword::Like)?;
+        let pattern = Box::new(self.binary(0)?);
+        let escape = if self.take_keyword(Keyword::Escape) { Some(self.escape()?) } else { None };
+        self.expr_from(start, ExprKind::Like { negated, value: Box::new(value), pattern, escape })
     }
 
     /// The string of one character after ESCAPE.
@@ -116,15 +144,22 @@ impl Parser<'_> {
     fn binary(&mut self, strength_min: u8) -> Result<Expr, SqlError> {
         let start = self.span();
         let mut left = self.unary()?;
-        while let Some((operator, strength)) = self.binary_operator() {
-            if strength < strength_min {
-                break;
-            }
-            self.advance();
-            let right = self.binary(strength + 1)?;
-            left = self.expr_from(start, ExprKind::Binary(operator, Box::new(left), Box::new(right)))?;
+        while let Some((operator, strength)) = self.binary_operator().filter(|(_, s)| *s >= strength_min) {
+            left = self.operand(start, left, operator, strength)?;
         }
         Ok(left)
+    }
+
+    fn operand(
+        &mut self,
+        start: Span,
+        left: Expr,
+        operator: BinaryOp,
+        strength: u8,
+    ) -> Result<Expr, SqlError> {
+        self.advance();
+        let right = self.binary(strength + 1)?;
+        self.expr_from(start, ExprKind::Binary(operator, Box::new(left), Box::new(right)))
     }
 
     fn binary_operator(&self) -> Option<(BinaryOp, u8)> {
@@ -155,14 +190,17 @@ impl Parser<'_> {
     }
 
     fn unary(&mut self) -> Result<Expr, SqlError> {
+        match self.kind() {
+            TokenKind::Sign(Sign::Minus) => self.prefixed(UnaryOp::Minus),
+            TokenKind::Sign(Sign::Plus) => self.prefixed(UnaryOp::Plus),
+            TokenKind::Sign(Sign::Tilde) => self.prefixed(UnaryOp::BitNot),
+            TokenKind::Keyword(Keyword::Not) => self.prefixed(UnaryOp::Not),
+            _ => self.postfix(),
+        }
+    }
+
+    fn prefixed(&mut self, operator: UnaryOp) -> Result<Expr, SqlError> {
         let start = self.span();
-        let operator = match self.kind() {
-            TokenKind::Sign(Sign::Minus) => UnaryOp::Minus,
-            TokenKind::Sign(Sign::Plus) => UnaryOp::Plus,
-            TokenKind::Sign(Sign::Tilde) => UnaryOp::BitNot,
-            TokenKind::Keyword(Keyword::Not) => UnaryOp::Not,
-            _ => return self.postfix(),
-        };
         self.advance();
         if operator == UnaryOp::Minus && *self.kind() == TokenKind::IntegerMinMagnitude {
             self.advance();
@@ -176,19 +214,24 @@ impl Parser<'_> {
         let start = self.span();
         let mut expr = self.primary()?;
         loop {
-            if self.take_sign(Sign::Dot) {
-                let name = self.expect_name()?;
-                expr = self.expr_from(start, ExprKind::Member(Box::new(expr), name))?;
-            } else if self.take_sign(Sign::BracketOpen) {
-                expr = self.indexer(expr, start)?;
-            } else {
-                return Ok(expr);
+            match self.kind() {
+                TokenKind::Sign(Sign::Dot) => expr = self.member_of(expr, start)?,
+                TokenKind::Sign(Sign::BracketOpen) => expr = self.indexer(expr, start)?,
+                _ => return Ok(expr),
             }
         }
     }
 
-    /// What follows `[` up to `]`. A constant name makes a member.
+    /// `.name`
+    pub(super) fn member_of(&mut self, of: Expr, start: Span) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::Dot)?;
+        let name = self.expect_name()?;
+        self.expr_from(start, ExprKind::Member(Box::new(of), name))
+    }
+
+    /// `[index]`. A constant name makes a member.
     pub(super) fn indexer(&mut self, of: Expr, start: Span) -> Result<Expr, SqlError> {
+        self.expect_sign(Sign::BracketOpen)?;
         let index = self.expr()?;
         self.expect_sign(Sign::BracketClose)?;
         let kind = match index.kind {
@@ -196,137 +239,5 @@ impl Parser<'_> {
             _ => ExprKind::Index(Box::new(of), Box::new(index)),
         };
         self.expr_from(start, kind)
-    }
-
-    fn primary(&mut self) -> Result<Expr, SqlError> {
-        let start = self.span();
-        if let Some(literal) = self.literal() {
-            self.advance();
-            return self.expr_from(start, ExprKind::Literal(literal));
-        }
-        let opens = *self.kind_ahead(1) == TokenKind::Sign(Sign::ParenOpen);
-        match self.kind().clone() {
-            TokenKind::Parameter(name) => {
-                self.advance();
-                self.expr_from(start, ExprKind::Parameter(name))
-            }
-            TokenKind::Keyword(Keyword::Exists) => self.subquery_call(SubqueryKind::Exists),
-            TokenKind::Keyword(Keyword::Array) => self.subquery_call(SubqueryKind::Array),
-            TokenKind::Keyword(Keyword::Udf) => {
-                self.advance();
-                self.expect_sign(Sign::Dot)?;
-                self.call(start, true)
-            }
-            TokenKind::Keyword(Keyword::Left | Keyword::Right) if opens => self.call(start, false),
-            TokenKind::Identifier(name) if opens => match self.quantifier(&name) {
-                Some(kind) => self.subquery_call(kind),
-                None => self.call(start, false),
-            },
-            TokenKind::Identifier(_) | TokenKind::Keyword(Keyword::Let | Keyword::Rank) => {
-                let name = self.expect_name()?;
-                self.expr_from(start, ExprKind::Name(name))
-            }
-            TokenKind::Sign(Sign::ParenOpen) => self.parenthesis(),
-            TokenKind::Sign(Sign::BracketOpen) => self.array(),
-            TokenKind::Sign(Sign::BraceOpen) => self.object(),
-            _ => Err(self.unexpected()),
-        }
-    }
-
-    fn literal(&self) -> Option<Literal> {
-        Some(match self.kind() {
-            TokenKind::Integer(value) => Literal::Integer(*value),
-            TokenKind::IntegerMinMagnitude => Literal::Double(i64::MIN.unsigned_abs() as f64),
-            TokenKind::Double(value) => Literal::Double(*value),
-            TokenKind::String(text) => Literal::String(text.clone()),
-            TokenKind::Keyword(Keyword::True) => Literal::Bool(true),
-            TokenKind::Keyword(Keyword::False) => Literal::Bool(false),
-            TokenKind::Keyword(Keyword::Null) => Literal::Null,
-            TokenKind::Keyword(Keyword::Undefined) => Literal::Undefined,
-            _ => return None,
-        })
-    }
-
-    /// ALL, FIRST and LAST are words of the language only before a subquery.
-    fn quantifier(&self, name: &str) -> Option<SubqueryKind> {
-        if *self.kind_ahead(2) != TokenKind::Keyword(Keyword::Select) {
-            return None;
-        }
-        match name.to_ascii_uppercase().as_str() {
-            "ALL" => Some(SubqueryKind::All),
-            "FIRST" => Some(SubqueryKind::First),
-            "LAST" => Some(SubqueryKind::Last),
-            _ => None,
-        }
-    }
-
-    /// `EXISTS(SELECT ...)` and the like; the word is next.
-    fn subquery_call(&mut self, kind: SubqueryKind) -> Result<Expr, SqlError> {
-        let start = self.span();
-        self.advance();
-        self.expect_sign(Sign::ParenOpen)?;
-        let query = self.deeper(Self::query)?;
-        self.expect_sign(Sign::ParenClose)?;
-        self.expr_from(start, ExprKind::Subquery(kind, Box::new(query)))
-    }
-
-    /// `name(args)`; the name is next.
-    fn call(&mut self, start: Span, is_udf: bool) -> Result<Expr, SqlError> {
-        let name_span = self.span();
-        let name = match self.kind() {
-            TokenKind::Keyword(keyword @ (Keyword::Left | Keyword::Right)) => {
-                let name = keyword.text().to_owned();
-                self.advance();
-                name
-            }
-            _ => self.expect_name()?,
-        };
-        self.expect_sign(Sign::ParenOpen)?;
-        let args = if self.is_sign(Sign::ParenClose) { Vec::new() } else { self.list(Self::expr)? };
-        self.expect_sign(Sign::ParenClose)?;
-        self.expr_from(start, ExprKind::Call(Call { is_udf, name, name_span, args }))
-    }
-
-    /// `(expr)` or `(SELECT ...)`.
-    fn parenthesis(&mut self) -> Result<Expr, SqlError> {
-        let start = self.span();
-        self.advance();
-        if !self.is_keyword(Keyword::Select) {
-            let expr = self.expr()?;
-            self.expect_sign(Sign::ParenClose)?;
-            return Ok(expr);
-        }
-        let query = self.deeper(Self::query)?;
-        self.expect_sign(Sign::ParenClose)?;
-        self.expr_from(start, ExprKind::Subquery(SubqueryKind::Scalar, Box::new(query)))
-    }
-
-    fn array(&mut self) -> Result<Expr, SqlError> {
-        let start = self.span();
-        self.advance();
-        let items = if self.is_sign(Sign::BracketClose) { Vec::new() } else { self.list(Self::expr)? };
-        self.expect_sign(Sign::BracketClose)?;
-        self.expr_from(start, ExprKind::Array(items))
-    }
-
-    fn object(&mut self) -> Result<Expr, SqlError> {
-        let start = self.span();
-        self.advance();
-        let members = if self.is_sign(Sign::BraceClose) { Vec::new() } else { self.list(Self::member)? };
-        self.expect_sign(Sign::BraceClose)?;
-        self.expr_from(start, ExprKind::Object(members))
-    }
-
-    fn member(&mut self) -> Result<(String, Expr), SqlError> {
-        let name = match self.kind() {
-            TokenKind::String(text) => {
-                let name = text.clone();
-                self.advance();
-                name
-            }
-            _ => self.expect_name()?,
-        };
-        self.expect_sign(Sign::Colon)?;
-        Ok((name, self.expr()?))
     }
 }

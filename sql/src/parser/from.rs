@@ -55,20 +55,18 @@ impl Parser<'_> {
     /// `.name`, `["name"]`, `[0]` and `[@p]`, as many as there are.
     fn path(&mut self, mut path: Expr, start: Span) -> Result<Expr, SqlError> {
         loop {
-            if self.take_sign(Sign::Dot) {
-                let name = self.expect_name()?;
-                path = self.expr_from(start, ExprKind::Member(Box::new(path), name))?;
-            } else if self.take_sign(Sign::BracketOpen) {
-                let is_step = matches!(
-                    self.kind(),
-                    TokenKind::Integer(_) | TokenKind::String(_) | TokenKind::Parameter(_)
-                );
-                if !is_step {
+            let is_constant = matches!(
+                self.kind_ahead(1),
+                TokenKind::Integer(_) | TokenKind::String(_) | TokenKind::Parameter(_)
+            );
+            match self.kind() {
+                TokenKind::Sign(Sign::Dot) => path = self.member_of(path, start)?,
+                TokenKind::Sign(Sign::BracketOpen) if is_constant => path = self.indexer(path, start)?,
+                TokenKind::Sign(Sign::BracketOpen) => {
+                    self.advance();
                     return Err(self.unexpected());
                 }
-                path = self.indexer(path, start)?;
-            } else {
-                return Ok(path);
+                _ => return Ok(path),
             }
         }
     }

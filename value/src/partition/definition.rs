@@ -1,6 +1,6 @@
 //! The definition of a container's partition key: its paths and how their values are hashed.
 
-use bson::RawDocument;
+use bson::{RawBsonRef, RawDocument};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Component, PartitionKey, PartitionKeyError};
@@ -68,10 +68,11 @@ impl KeyDefinition {
         Ok(())
     }
 
-    /// The partition key of a document: one component per path, `Undefined` where it has no value.
+    /// The partition key of a document: one component per path, `Undefined` where it has no scalar, as the SDKs
+    /// read it too.
     pub fn extract(&self, document: &RawDocument) -> Result<PartitionKey, PartitionKeyError> {
         let component = |path: &Path| match path.get(document) {
-            None => Ok(Component::Undefined),
+            None | Some(RawBsonRef::Document(_) | RawBsonRef::Array(_)) => Ok(Component::Undefined),
             Some(value) => Component::of(value)
                 .ok_or_else(|| PartitionKeyError::NotAScalar { path: path.written().into() }),
         };
@@ -201,7 +202,8 @@ mod tests {
         check(rawdoc! { "a": { "b": "x" }, "c": 1 }, r#"["x",1]"#);
         check(rawdoc! { "c": null }, "[{},null]");
         check(rawdoc! { "a": [ { "b": 1 } ], "c": true }, "[{},true]");
-        let refused = definition.extract(&rawdoc! { "c": {} });
+        check(rawdoc! { "c": {} }, "[{},{}]");
+        let refused = definition.extract(&rawdoc! { "c": bson::DateTime::from_millis(0) });
         assert_eq!(refused, Err(PartitionKeyError::NotAScalar { path: "/c".into() }));
     }
 

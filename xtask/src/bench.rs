@@ -1,0 +1,29 @@
+//! `cargo xtask bench NAME [ARGS]`: builds and runs one benchmark. `docs/performance.md` says what they measure.
+
+use crate::shell::{self, Result, cargo, failure, root};
+
+/// Runs the binary `name` of the crate `bench/`.
+pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
+    if !root().join("bench/Cargo.toml").is_file() {
+        return failure("there is no crate `bench/` in this version, so there are no benchmarks");
+    }
+    let known = binaries()?;
+    if !known.iter().any(|binary| binary == name) {
+        return failure(format!("there is no benchmark `{name}`; there are: {}", known.join(", ")));
+    }
+    let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
+    shell::run(command.args(arguments))
+}
+
+/// The names of the crate's binaries: those its manifest lists, and the files of `src/bin`.
+fn binaries() -> Result<Vec<String>> {
+    let manifest: toml::Table = std::fs::read_to_string(root().join("bench/Cargo.toml"))?.parse()?;
+    let listed = manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten();
+    let listed = listed.filter_map(|bin| Some(bin.get("name")?.as_str()?.to_owned()));
+    let files = std::fs::read_dir(root().join("bench/src/bin")).into_iter().flatten().flatten();
+    let files = files.filter_map(|file| Some(file.path().file_stem()?.to_str()?.to_owned()));
+    let mut names: Vec<_> = listed.chain(files).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}

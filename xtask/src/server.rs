@@ -1,0 +1,83 @@
+//! A Mayfly of our own: the release binary on a free port, until it is stopped, killed or dropped.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead as _, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use crate::shell::{Failure, Result, cargo, failure, run, target};
+
+/// Builds the release binary.
+pub fn build() -> Result<PathBuf> {
+    run(&mut cargo(&["build", "--release", "--package", "mayfly"]))?;
+    Ok(binary())
+}
+
+/// Where the release binary is.
+pub fn binary() -> PathBuf {
+    target().join("release").join(format!("mayfly{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts a server with these arguments and waits until it answers. Its log goes to standard error.
+    pub fn start<S: AsRef<OsStr>>(arguments: &[S]) -> Result<Self> {
+        let mut command = Command::new(binary());
+        command.args(["--port", "0", "--mongo-port", "0", "--log-level", "warn"]).args(arguments);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAYFLY_"))
+        {
+            command.env_remove(name);
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().ok_or_else(|| Failure("no standard output".into()))?;
+        let mut server = Self { child, port: 0 };
+        // The start-up text says which port it was; its last line says that the server is ready.
+        for line in BufReader::new(stdout).lines() {
+            let line = line?;
+            if let Some(url) = line.strip_prefix("Endpoint ") {
+                let port = url.trim().trim_end_matches('/').rsplit(':').next();
+                server.port = port.unwrap_or_default().parse()?;
+            }
+            if line.trim_end() == "Started" {
+                return Ok(server);
+            }
+        }
+        failure(format!("the server did not start: {}", server.child.wait()?))
+    }
+
+    /// SIGKILL: it gets no chance to do anything.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// SIGTERM: it must end by itself, and well.
+    pub fn stop(mut self) -> Result<()> {
+        run_quietly(Command::new("kill").arg(self.child.id().to_string()))?;
+        let status = self.child.wait()?;
+        if status.success() { Ok(()) } else { failure(format!("the server ended with {status}")) }
+    }
+}
+
+/// A task that fails leaves no server behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn run_quietly(command: &mut Command) -> Result<()> {
+    let status = command.status()?;
+    if status.success() { Ok(()) } else { failure(format!("{:?}: {status}", command.get_program())) }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask test [GROUP]`: what must hold before anything is merged, and all that CI runs.
+
+use std::time::Duration;
+
+use crate::{
+    crash, docs,
+    machine::Stopwatch,
+    sdk,
+    shell::{Count, Result, cargo, failure, run, run_tests},
+    tidy,
+};
+
+struct Group {
+    name: &'static str,
+    what: &'static str,
+    run: fn() -> Result<String>,
+    /// Whether another group runs the same tests.
+    within: Option<&'static str>,
+}
+
+const GROUPS: [Group; 4] = [
+    Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, within: None },
+    Group { name: "scripts", what: "golden scripts", run: scripts, within: Some("unit") },
+    Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
+    Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, within: None },
+];
+
+/// Every group, the quick ones first.
+pub fn all() -> Result<()> {
+    let mut lines = Vec::new();
+    for group in &GROUPS {
+        match group.within {
+            Some(other) => lines.push(format!("{:8} in {other}", group.name)),
+            None => lines.push(timed(group)?),
+        }
+    }
+    println!("\nAll groups passed.");
+    lines.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
+
+/// One group by name.
+pub fn group(name: &str) -> Result<()> {
+    let Some(group) = GROUPS.iter().find(|group| group.name == name) else {
+        let names: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
+        return failure(format!("there is no test group `{name}`; there are: {}", names.join(", ")));
+    };
+    println!("\n{}", timed(group)?);
+    Ok(())
+}
+
+fn timed(group: &Group) -> Result<String> {
+    println!("\n== {}: {}\n", group.name, group.what);
+    let watch = Stopwatch::start();
+    let summary = (group.run)()?;
+    Ok(format!("{:8} {summary} ({})", group.name, minutes(watch.elapsed())))
+}
+
+fn minutes(time: Duration) -> String {
+    format!("{}:{:02} min", time.as_secs() / 60, time.as_secs() % 60)
+}
+
+fn unit() -> Result<String> {
+    run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    tidy::run()?;
+    docs::check()?;
+    run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
+    // Always the whole workspace: a selection would unify features differently and build everything anew.
+    Ok(run_tests(&mut cargo(&["test", "--workspace", "--quiet"]), libtest)?.to_string())
+}
+
+/// The scripts are tests like others, in modules called `scripts`.
+fn scripts() -> Result<String> {
+    Ok(run_tests(&mut cargo(&["test", "--workspace", "--test", "it", "--", "scripts"]), libtest)?.to_string())
+}
+
+/// `test result: ok. 12 passed; 0 failed; …`
+fn libtest(line: &str) -> Option<Count> {
+    let (passed, rest) = line.strip_prefix("test result: ")?.split_once(". ")?.1.split_once(" passed; ")?;
+    Some(Count { passed: passed.parse().ok()?, failed: rest.split_once(" failed")?.0.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_what_cargo_test_says() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(libtest(line), Some(Count { passed: 12, failed: 3 }));
+        assert_eq!(libtest("running 12 tests"), None);
+    }
+}
