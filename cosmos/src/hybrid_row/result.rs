@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::primitives::{RESULT, put_binary};
 
 /// What became of an operation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BatchResult {
     /// HTTP status.
     pub status: u16,
