@@ -78,12 +78,12 @@ fn rows(query: &Query) -> Result<Vec<String>, String> {
         r#"{"id":"2","a":{"b c":[1,2]},"items":[],"tags":[[1],[1.0],{}],"k":1.5,"b":2}"#,
         r#"{}"#,
     ];
-    let params = [("@p", Value::parse_json(br#"{"x":[1,{"y":"z"}]}"#).unwrap()), ("n", Value::Int(5))];
+    let params = [("@p", Value::parse_json(br#"{"x":[1,{"y":"z"}]}"#).expect("JSON")), ("n", Value::Int(5))];
     let plan = query.bind(&params).map_err(|error| format!("{:?}", error.code))?;
     let mut run = plan.run(Context::new(0, 0)).map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
     for document in documents {
-        let body = parse_document(document.as_bytes(), JsonLimits::default()).unwrap();
+        let body = parse_document(document.as_bytes(), JsonLimits::default()).expect("JSON");
         let found = run.push(&Document { body: &body, system: &[] }).map_err(|error| error.to_string())?;
         rows.extend(found.iter().map(Value::to_json));
     }
