@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct Context<'c> {
     /// The time of the query in milliseconds since 1970. It does not move while the query runs.
     pub now_ms: i64,
+    /// The most a query may keep to sort, group or remove duplicates.
+    pub memory_bytes_max: usize,
     /// What the container says about its vectors and shapes.
     pub settings: &'c Settings,
     random: Cell<u64>,
@@ -48,6 +50,14 @@ pub struct Embedding {
     pub distance_function: String,
 }
 
+impl Settings {
+    /// The distance function the vector policy names for a path.
+    pub fn distance_function(&self, path: &[String]) -> Option<&str> {
+        let embedding = self.embeddings.iter().find(|embedding| embedding.path == path);
+        embedding.map(|embedding| embedding.distance_function.as_str())
+    }
+}
+
 /// The settings of a container that has none.
 pub static DEFAULT_SETTINGS: Settings = Settings { space: Space::Geography, embeddings: Vec::new() };
 
@@ -61,7 +71,10 @@ impl Context<'static> {
 impl<'c> Context<'c> {
     /// A context; `seed` is where RAND() starts.
     pub fn with_settings(now_ms: i64, seed: u64, settings: &'c Settings) -> Context<'c> {
-        Context { now_ms, settings, random: Cell::new(seed), cache: Cache::default() }
+        /// Enough to sort some hundred thousand small rows; a few such queries fit a small machine.
+        const MEMORY_BYTES_MAX: usize = 128 * 1024 * 1024;
+        let memory_bytes_max = MEMORY_BYTES_MAX;
+        Context { now_ms, memory_bytes_max, settings, random: Cell::new(seed), cache: Cache::default() }
     }
 
     /// The next random number, evenly spread over [0, 1).

@@ -4,6 +4,7 @@
 //! service answers, because clients look for them. [`EvalError`] ends a query that was right but met data or
 //! limits it cannot go on with.
 
+use crate::token::Span;
 use crate::value::json::write_string;
 
 /// A query that does not compile.
@@ -19,6 +20,26 @@ pub struct SqlError {
 }
 
 impl SqlError {
+    /// An error at a place of the text.
+    pub(crate) fn new(code: &'static str, message: impl Into<String>, span: Span) -> SqlError {
+        SqlError { code: Some(code), message: message.into(), location: Some((span.start, span.end)) }
+    }
+
+    /// An error for which the service's code is not known.
+    pub(crate) fn uncoded(message: impl Into<String>, span: Span) -> SqlError {
+        SqlError { code: None, message: message.into(), location: Some((span.start, span.end)) }
+    }
+
+    /// The same error with its place counted as clients count: in UTF-16 units instead of bytes.
+    pub(crate) fn located_in(mut self, text: &str) -> SqlError {
+        let units = |bytes: usize| {
+            let before = text.char_indices().take_while(|(at, _)| *at < bytes);
+            before.map(|(_, character)| character.len_utf16()).sum()
+        };
+        self.location = self.location.map(|(start, end)| (units(start), units(end)));
+        self
+    }
+
     /// The body of the service's answer.
     pub fn to_json(&self) -> String {
         let mut out = br#"{"errors":[{"severity":"Error""#.to_vec();
@@ -40,6 +61,30 @@ impl SqlError {
     }
 }
 
+/// The ways to break the syntax.
+pub(crate) enum SyntaxError {
+    /// Something stands where it cannot stand.
+    Near(String),
+    /// The text ends too early.
+    End,
+    /// A string that does not end, or that holds an unknown escape.
+    String(String),
+}
+
+impl SyntaxError {
+    pub(crate) fn at(self, span: Span) -> SqlError {
+        match self {
+            SyntaxError::Near(text) => {
+                SqlError::new("SC1001", format!("Syntax error, incorrect syntax near '{text}'."), span)
+            }
+            SyntaxError::End => SqlError::new("SC1002", "Syntax error, unexpected end-of-file.", span),
+            SyntaxError::String(text) => {
+                SqlError::new("SC1012", format!("Syntax error, invalid string literal token '{text}'."), span)
+            }
+        }
+    }
+}
+
 /// A query that compiled but cannot be answered. The messages are shown to the caller as they are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
@@ -55,10 +100,10 @@ pub enum EvalError {
         /// What it asks for.
         feature: String,
     },
-    /// Sorting, grouping or removing duplicates needs more memory than one query may take.
+    /// Sorting, grouping, removing duplicates or joining needs more memory than one query may take.
     #[error(
-        "The query needs more than {bytes_max} bytes of memory to sort or group its rows. Narrow it with a \
-         filter, or ask for fewer rows with TOP or OFFSET LIMIT."
+        "The query needs more than {bytes_max} bytes of memory for its rows. Narrow it with a filter, or ask \
+         for fewer rows with TOP or OFFSET LIMIT."
     )]
     TooMuchMemory {
         /// The limit that was passed.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bson::raw::CStr;
 use bson::{RawDocument, RawDocumentBuf};
 
 use super::Value;
@@ -135,11 +136,12 @@ impl<'a> Object<'a> {
         match self {
             Object::Raw(document) => Object::Buf(Arc::new(document.to_owned())),
             Object::Buf(document) => Object::Buf(document),
-            Object::Document(_) | Object::Members(_) => Object::Members(
-                self.iter()
-                    .map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned()))
-                    .collect(),
-            ),
+            Object::Document(document) => Object::Buf(Arc::new(document.to_bson())),
+            Object::Members(members) => {
+                let own =
+                    |(name, value): &Member<'a>| (Cow::Owned(name.to_string()), value.clone().into_owned());
+                Object::Members(members.iter().map(own).collect())
+            }
         }
     }
 
@@ -159,6 +161,28 @@ impl<'a> Object<'a> {
                 members_size(&mut members.iter().map(|(name, value)| (name.len(), value.size())))
             }
         }
+    }
+}
+
+impl Document<'_> {
+    /// The document as one: the bytes of the body, then the system properties. Rows that wait to be sorted
+    /// are mostly these, and bytes take far less memory than a tree.
+    fn to_bson(self) -> RawDocumentBuf {
+        let is_replaced = |name: &str| self.system.iter().any(|(known, _)| *known == name);
+        let mut whole =
+            if self.body.iter_elements().flatten().any(|element| is_replaced(element.key().as_str())) {
+                let kept =
+                    self.body.iter().map_while(Result::ok).filter(|(name, _)| !is_replaced(name.as_str()));
+                kept.collect()
+            } else {
+                self.body.to_owned()
+            };
+        for (name, value) in self.system {
+            if let (Ok(name), Some(value)) = (<&CStr>::try_from(*name), value.to_bson()) {
+                whole.append(name, value);
+            }
+        }
+        whole
     }
 }
 

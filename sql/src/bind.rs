@@ -1,0 +1,97 @@
+//! Binding: names become slots, parameters become constants, and everything that can be wrong is found.
+//!
+//! - `scope.rs`: which names are known, and what they mean after grouping.
+//! - `query.rs`: the clauses, `from.rs`: sources, `limits.rs`: counts, `order.rs` and `rank.rs`: ORDER BY and its rules.
+//! - `expr.rs`: expressions; `call.rs`: functions, aggregates and their arguments.
+//!
+//! The errors carry the service's codes and sentences where those are known.
+
+mod call;
+mod expr;
+mod from;
+mod limits;
+mod order;
+mod query;
+mod rank;
+mod scope;
+
+use std::collections::HashMap;
+
+use scope::Scope;
+
+use crate::ast::QueryTree;
+use crate::error::SqlError;
+use crate::plan::{Block, Bound, PathStep, Slot};
+use crate::token::Span;
+use crate::value::Value;
+
+/// A query that is ready to run, with what was learned on the way.
+#[derive(Debug)]
+pub(crate) struct BoundQuery {
+    pub block: Block,
+    pub slots: usize,
+    /// Which slots hold a part of the document itself, and where in it.
+    pub document_paths: HashMap<Slot, Vec<PathStep>>,
+}
+
+impl BoundQuery {
+    /// The path in the document that an expression reads, if it is nothing but that.
+    pub(crate) fn document_path(&self, bound: &Bound) -> Option<Vec<PathStep>> {
+        let (slot, steps) = bound.as_path()?;
+        let before = self.document_paths.get(&slot)?;
+        Some(before.iter().cloned().chain(steps).collect())
+    }
+}
+
+/// Binds a query. Positions in the error are bytes.
+pub(crate) fn bind(
+    tree: &QueryTree,
+    text: &str,
+    params: &[(&str, Value<'_>)],
+) -> Result<BoundQuery, SqlError> {
+    let mut binder = Binder {
+        text,
+        params: params.iter().map(|(name, value)| (name.trim_start_matches('@'), value.borrow())).collect(),
+        scopes: Vec::new(),
+        slots: 0,
+        document_paths: HashMap::new(),
+        joins: 0,
+        udf_calls: 0,
+    };
+    let block = binder.query(tree)?;
+    Ok(BoundQuery { block, slots: binder.slots, document_paths: binder.document_paths })
+}
+
+struct Binder<'b> {
+    text: &'b str,
+    params: HashMap<&'b str, Value<'b>>,
+    /// The queries we are in, outermost first.
+    scopes: Vec<Scope>,
+    slots: usize,
+    document_paths: HashMap<Slot, Vec<PathStep>>,
+    joins: usize,
+    udf_calls: usize,
+}
+
+impl Binder<'_> {
+    fn new_slot(&mut self) -> Slot {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    fn text_of(&self, span: Span) -> &str {
+        self.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// The value of a parameter, named with its `@`.
+    fn parameter(&self, name: &str, span: Span) -> Result<Value<'static>, SqlError> {
+        match self.params.get(name.trim_start_matches('@')) {
+            Some(value) => Ok(value.clone().into_owned()),
+            None => Err(unresolved(name, span)),
+        }
+    }
+}
+
+fn unresolved(name: &str, span: Span) -> SqlError {
+    SqlError::new("SC2001", format!("Identifier '{name}' could not be resolved."), span)
+}

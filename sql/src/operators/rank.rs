@@ -1,0 +1,220 @@
+//! ORDER BY RANK: the most relevant rows first.
+//!
+//! How relevant a text is depends on all documents: a term that is everywhere says little. So each document
+//! is counted as it comes, the rows are kept with the texts to be scored, and scores are computed at the end
+//! by the same internal functions that clients call when they do this themselves.
+//!
+//! Several scores are fused by rank: a row gets `weight / (60 + rank)` from each of them.
+
+use std::cmp::Ordering;
+
+use super::memory::Memory;
+use super::stage::distance_counts_up;
+use crate::context::Context;
+use crate::error::EvalError;
+use crate::eval::{Env, eval};
+use crate::functions::Function;
+use crate::plan::{Bound, Rank, Score};
+use crate::value::Value;
+
+/// Softens the lead of the first ranks; the constant the service's clients use.
+const RANK_OFFSET: f64 = 60.0;
+
+/// A ranking on its way.
+pub(crate) struct Ranker<'p> {
+    plan: &'p Rank,
+    components: Vec<Component>,
+    documents: i64,
+    rows: Vec<RankRow>,
+}
+
+/// One score, with what is known about all documents.
+enum Component {
+    Text { functions: TextFunctions, terms: Vec<Value<'static>>, words: f64, hits: Vec<i64> },
+    Vector { counts_up: bool },
+}
+
+#[derive(Clone, Copy)]
+struct TextFunctions {
+    contains: &'static Function,
+    words: &'static Function,
+    score: &'static Function,
+}
+
+struct RankRow {
+    row: Value<'static>,
+    /// For each component the text to be scored, or the distance.
+    inputs: Vec<Value<'static>>,
+}
+
+impl<'p> Ranker<'p> {
+    pub(crate) fn new(plan: &'p Rank, context: &Context<'_>) -> Result<Ranker<'p>, EvalError> {
+        let components = plan.scores.iter().map(|score| Component::new(score, context));
+        let components = components.collect::<Result<_, _>>()?;
+        Ok(Ranker { plan, components, documents: 0, rows: Vec::new() })
+    }
+
+    /// Counts the document in the slots, whether or not the filter lets it through.
+    pub(crate) fn count<'v>(&mut self, env: &mut Env<'v, '_>) -> Result<(), EvalError>
+    where
+        'p: 'v,
+    {
+        self.documents += 1;
+        let plan: &'v Rank = self.plan;
+        for (score, component) in plan.scores.iter().zip(&mut self.components) {
+            let (Score::Text { text, .. }, Component::Text { functions, terms, words, hits }) =
+                (score, component)
+            else {
+                continue;
+            };
+            let text = eval(text, env)?;
+            let count = functions.words.call(env.context, std::slice::from_ref(&text))?;
+            *words += count.as_f64().unwrap_or(0.0);
+            for (term, hits) in terms.iter().zip(hits) {
+                let found = functions.contains.call(env.context, &[text.clone(), term.clone()])?;
+                *hits += i64::from(found.is_true());
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a row that passed the filter.
+    pub(crate) fn add<'v>(
+        &mut self,
+        row: Value<'v>,
+        env: &mut Env<'v, '_>,
+        memory: &mut Memory,
+    ) -> Result<(), EvalError>
+    where
+        'p: 'v,
+    {
+        let plan: &'v Rank = self.plan;
+        let mut inputs = Vec::with_capacity(plan.scores.len());
+        for score in &plan.scores {
+            let (Score::Text { text: input, .. } | Score::Vector { distance: input }) = score;
+            inputs.push(eval(input, env)?.into_owned());
+        }
+        memory.take(row.size() + inputs.iter().map(Value::size).sum::<usize>())?;
+        self.rows.push(RankRow { row: row.into_owned(), inputs });
+        Ok(())
+    }
+
+    /// The rows, the most relevant first; equally relevant ones as they came.
+    pub(crate) fn finish(self, context: &Context<'_>) -> Result<Vec<Value<'static>>, EvalError> {
+        let mut totals = vec![0.0; self.rows.len()];
+        for (place, component) in self.components.iter().enumerate() {
+            let mut scores = Vec::with_capacity(self.rows.len());
+            for row in &self.rows {
+                let input = row.inputs.get(place).unwrap_or(&Value::Undefined);
+                scores.push(component.score(input, self.documents, context)?);
+            }
+            let weight = self.plan.weights.get(place).copied().unwrap_or(1.0);
+            // One score alone is turned into ranks too: the order is the same.
+            let weight = if self.plan.fuses { weight } else { 1.0 };
+            for (total, rank) in totals.iter_mut().zip(ranks(&scores, weight < 0.0)) {
+                *total += weight / (RANK_OFFSET + rank as f64);
+            }
+        }
+        let mut order: Vec<(f64, Value<'static>)> =
+            totals.into_iter().zip(self.rows.into_iter().map(|row| row.row)).collect();
+        order.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        Ok(order.into_iter().map(|(_, row)| row).collect())
+    }
+}
+
+impl Component {
+    fn new(score: &Score, context: &Context<'_>) -> Result<Component, EvalError> {
+        match score {
+            Score::Vector { distance } => {
+                Ok(Component::Vector { counts_up: distance_counts_up(distance, context) })
+            }
+            Score::Text { terms, .. } => {
+                let find = |name: &str| {
+                    let unsupported =
+                        || EvalError::Unsupported { feature: "The FullTextScore function".into() };
+                    Function::find(name).ok_or_else(unsupported)
+                };
+                let functions = TextFunctions {
+                    contains: find("FULLTEXTCONTAINS")?,
+                    words: find("_FULLTEXTWORDCOUNT")?,
+                    score: find("_FULLTEXTSCORE")?,
+                };
+                let terms = constant_terms(terms)?;
+                let hits = vec![0; terms.len()];
+                Ok(Component::Text { functions, terms, words: 0.0, hits })
+            }
+        }
+    }
+
+    /// How relevant a row is, more is better; None if it cannot be said.
+    fn score(
+        &self,
+        input: &Value<'_>,
+        documents: i64,
+        context: &Context<'_>,
+    ) -> Result<Option<f64>, EvalError> {
+        match self {
+            Component::Vector { counts_up } => {
+                Ok(input.as_f64().map(|distance| if *counts_up { -distance } else { distance }))
+            }
+            Component::Text { functions, terms, words, hits } => {
+                let args = [
+                    input.clone(),
+                    Value::array(terms.iter().cloned()),
+                    Value::Int(documents),
+                    Value::Double(*words),
+                    Value::array(hits.iter().map(|hits| Value::Int(*hits))),
+                ];
+                Ok(functions.score.call(context, &args)?.as_f64())
+            }
+        }
+    }
+}
+
+/// The terms: constants, each an argument of its own or all in one array.
+fn constant_terms(terms: &[Bound]) -> Result<Vec<Value<'static>>, EvalError> {
+    let not_constant = || EvalError::failed("The terms of the FullTextScore function must be constants.");
+    let terms: Option<Vec<_>> = terms.iter().map(|term| term.constant().cloned()).collect();
+    let terms = terms.ok_or_else(not_constant)?;
+    Ok(match terms.as_slice() {
+        [Value::Array(array)] => array.iter().collect(),
+        _ => terms,
+    })
+}
+
+/// The rank of each score, from 1; equal scores share one, and what has no score comes last.
+fn ranks(scores: &[Option<f64>], reversed: bool) -> Vec<usize> {
+    let compare = |a: Option<f64>, b: Option<f64>| {
+        let better_first = match (a, b) {
+            (Some(a), Some(b)) => b.total_cmp(&a),
+            _ => b.is_some().cmp(&a.is_some()),
+        };
+        if reversed { better_first.reverse() } else { better_first }
+    };
+    let mut order: Vec<(usize, Option<f64>)> = scores.iter().copied().enumerate().collect();
+    order.sort_by(|(_, a), (_, b)| compare(*a, *b));
+    let mut ranks = vec![0; scores.len()];
+    let mut rank = 0;
+    let mut before = None;
+    for (place, score) in order {
+        if before.is_none_or(|before| compare(before, score) != Ordering::Equal) {
+            rank += 1;
+        }
+        before = Some(score);
+        if let Some(slot) = ranks.get_mut(place) {
+            *slot = rank;
+        }
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_scores_share_a_rank() {
+        assert_eq!(ranks(&[Some(1.0), Some(3.0), None, Some(3.0), Some(2.0)], false), [3, 1, 4, 1, 2]);
+        assert_eq!(ranks(&[Some(1.0), Some(3.0), None], true), [2, 3, 1]);
+    }
+}

@@ -1,0 +1,278 @@
+//! A stage: one block that documents are pushed through.
+//!
+//! What a document gives at once comes back from `push`; what has to wait for all of them (groups, sorted
+//! rows) comes from `finish`. A block that reads the rows of another is a stage on top of a stage.
+
+use super::Flow;
+use super::distinct::Distinct;
+use super::group::Groups;
+use super::memory::Memory;
+use super::rank::Ranker;
+use super::sort::Sorter;
+use super::source::rows;
+use crate::ast::Direction;
+use crate::context::Context;
+use crate::error::EvalError;
+use crate::eval::{Env, eval, negate};
+use crate::plan::{Block, Bound, Input, Over, Sort, SortDirection};
+use crate::value::Value;
+
+/// How far a query has come with the rows it gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Rows left out for OFFSET.
+    pub skipped: u64,
+    /// Rows given.
+    pub given: u64,
+}
+
+pub(crate) struct Stage<'p> {
+    block: &'p Block,
+    slots: usize,
+    inner: Option<Box<Stage<'p>>>,
+    groups: Option<Groups<'p>>,
+    tail: Tail<'p>,
+}
+
+/// The part after grouping: project, distinct, sort, offset and limit.
+struct Tail<'p> {
+    block: &'p Block,
+    distinct: Option<Distinct>,
+    sorter: Option<Sorter>,
+    ranker: Option<Ranker<'p>>,
+    /// Which sort keys are distances that grow as vectors differ. They are sorted by their negative, so that
+    /// the nearest comes first and what has no distance last.
+    counts_up: Vec<bool>,
+    memory: Memory,
+    /// The rows given since the last document: a join can make endlessly many of one.
+    page: Memory,
+    progress: Progress,
+}
+
+impl<'p> Stage<'p> {
+    pub(crate) fn new(block: &'p Block, slots: usize, context: &Context<'_>) -> Result<Stage<'p>, EvalError> {
+        let inner = match &block.input {
+            Input::Rows { block, .. } => Some(Box::new(Stage::new(block, slots, context)?)),
+            _ => None,
+        };
+        let is_sorted = !block.order.is_empty();
+        let wanted = block.limit.map(|limit| limit.saturating_add(block.offset));
+        let sorter = is_sorted.then(|| Sorter::new(directions(block), block.distinct, wanted));
+        let ranker = match &block.rank {
+            Some(rank) => Some(Ranker::new(rank, context)?),
+            None => None,
+        };
+        let tail = Tail {
+            block,
+            distinct: (block.distinct && !is_sorted).then(Distinct::default),
+            sorter,
+            ranker,
+            counts_up: block.order.iter().map(|sort| counts_up(sort, context)).collect(),
+            memory: Memory::of(context),
+            page: Memory::of(context),
+            progress: Progress::default(),
+        };
+        Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail })
+    }
+
+    pub(crate) fn progress(&mut self) -> &mut Progress {
+        &mut self.tail.progress
+    }
+
+    /// Whether no further document can change the rows.
+    pub(crate) fn is_done(&self) -> bool {
+        let inner_done = self.inner.as_ref().is_some_and(|inner| inner.is_done());
+        let enough = self.groups.is_none() && self.tail.is_in_order_of_arrival() && self.tail.is_full();
+        self.block.limit == Some(0) || enough || inner_done
+    }
+
+    pub(crate) fn push<'d>(
+        &mut self,
+        document: Value<'d>,
+        context: &Context<'_>,
+    ) -> Result<Vec<Value<'d>>, EvalError>
+    where
+        'p: 'd,
+    {
+        let mut out = Vec::new();
+        if let Input::Once = self.block.input {
+            return Ok(out);
+        }
+        self.tail.page = Memory::of(context);
+        let inputs = match &mut self.inner {
+            Some(inner) => inner.push(document, context)?,
+            None => vec![document],
+        };
+        for input in inputs {
+            self.feed(Some(input), context, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn finish(mut self, context: &Context<'_>) -> Result<Vec<Value<'p>>, EvalError> {
+        let mut out = Vec::new();
+        if let Input::Once = self.block.input {
+            self.feed(None, context, &mut out)?;
+        }
+        if let Some(inner) = self.inner.take() {
+            for input in inner.finish(context)? {
+                self.feed(Some(input), context, &mut out)?;
+            }
+        }
+        if let (Some(groups), Some(plan)) = (self.groups.take(), &self.block.group) {
+            let mut env = Env::new(self.slots, context);
+            for group in groups.finish() {
+                group.put(plan, &mut env);
+                if self.tail.take(&mut env, &mut out)? == Flow::Enough {
+                    break;
+                }
+            }
+        }
+        self.tail.finish(context, &mut out)?;
+        Ok(out)
+    }
+
+    /// Lets one input through the sources and the filter.
+    fn feed<'d>(
+        &mut self,
+        input: Option<Value<'d>>,
+        context: &Context<'_>,
+        out: &mut Vec<Value<'d>>,
+    ) -> Result<(), EvalError>
+    where
+        'p: 'd,
+    {
+        if self.is_done() {
+            return Ok(());
+        }
+        let mut env = Env::new(self.slots, context);
+        let slot = match &self.block.input {
+            Input::Once => None,
+            Input::Documents { slot } | Input::Rows { slot, .. } => Some(*slot),
+        };
+        if let (Some(slot), Some(input)) = (slot, input) {
+            env.set(slot, input);
+        }
+        self.count_document(&mut env)?;
+        let (groups, tail) = (&mut self.groups, &mut self.tail);
+        rows(self.block, &mut env, &mut |env| match groups {
+            Some(groups) => groups.add(env, &mut tail.memory).map(|()| Flow::More),
+            None => tail.take(env, out),
+        })?;
+        Ok(())
+    }
+
+    /// Scores depend on all documents, also on those the filter refuses.
+    fn count_document<'d>(&mut self, env: &mut Env<'d, '_>) -> Result<(), EvalError>
+    where
+        'p: 'd,
+    {
+        let block: &'d Block = self.block;
+        let Some(ranker) = &mut self.tail.ranker else { return Ok(()) };
+        // A ranked query has one source, and it is a part of the document.
+        if let Some(source) = block.sources.first()
+            && let Over::Value(bound) = &source.over
+        {
+            let value = eval(bound, env)?;
+            env.set(source.slot, value);
+        }
+        ranker.count(env)
+    }
+}
+
+impl<'p> Tail<'p> {
+    fn is_in_order_of_arrival(&self) -> bool {
+        self.sorter.is_none() && self.ranker.is_none()
+    }
+
+    /// Projects the row in the slots and sends it on its way.
+    fn take<'d>(&mut self, env: &mut Env<'d, '_>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError>
+    where
+        'p: 'd,
+    {
+        let block: &'d Block = self.block;
+        let row = eval(&block.project, env)?;
+        if !row.is_defined() {
+            return Ok(Flow::More);
+        }
+        if let Some(sorter) = &mut self.sorter {
+            let mut keys = Vec::with_capacity(block.order.len());
+            for (sort, counts_up) in block.order.iter().zip(&self.counts_up) {
+                let key = eval(&sort.key, env)?;
+                keys.push(if *counts_up { negate(&key) } else { key.into_owned() });
+            }
+            sorter.add(keys, row.into_owned(), &mut self.memory)?;
+            return Ok(Flow::More);
+        }
+        if let Some(ranker) = &mut self.ranker {
+            ranker.add(row, env, &mut self.memory)?;
+            return Ok(Flow::More);
+        }
+        self.pass(row, out)
+    }
+
+    /// DISTINCT, then OFFSET and LIMIT.
+    fn pass<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError> {
+        if let Some(distinct) = &mut self.distinct
+            && !distinct.is_new(&row, &mut self.memory)?
+        {
+            return Ok(Flow::More);
+        }
+        self.deliver(row, out)
+    }
+
+    /// OFFSET and LIMIT.
+    fn deliver<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError> {
+        if self.progress.skipped < self.block.offset {
+            self.progress.skipped += 1;
+        } else if !self.is_full() {
+            self.progress.given += 1;
+            self.page.take(row.size())?;
+            out.push(row);
+        }
+        Ok(if self.is_full() { Flow::Enough } else { Flow::More })
+    }
+
+    fn is_full(&self) -> bool {
+        self.block.limit.is_some_and(|limit| self.progress.given >= limit)
+    }
+
+    fn finish<'d>(mut self, context: &Context<'_>, out: &mut Vec<Value<'d>>) -> Result<(), EvalError> {
+        if let Some(sorter) = self.sorter.take() {
+            // The sorter has removed duplicates already.
+            let sorted: Vec<_> = sorter.finish(&mut self.memory).collect();
+            for row in sorted {
+                self.deliver(row, out)?;
+            }
+        }
+        if let Some(ranker) = self.ranker.take() {
+            for row in ranker.finish(context)? {
+                self.pass(row, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn directions(block: &Block) -> Vec<Direction> {
+    let direction = |sort: &Sort| match sort.direction {
+        SortDirection::Fixed(direction) => direction,
+        SortDirection::MostSimilar => Direction::Descending,
+    };
+    block.order.iter().map(direction).collect()
+}
+
+fn counts_up(sort: &Sort, context: &Context<'_>) -> bool {
+    sort.direction == SortDirection::MostSimilar && distance_counts_up(&sort.key, context)
+}
+
+/// Whether a distance grows as vectors differ. Only the euclidean one does; the query or the container's
+/// vector policy says which it is.
+pub(super) fn distance_counts_up(distance: &Bound, context: &Context<'_>) -> bool {
+    let Bound::VectorDistance { args, path, .. } = distance else { return false };
+    let options = args.get(3).and_then(Bound::constant);
+    let named = options.map(|options| options.property("distanceFunction"));
+    let policy = path.as_deref().and_then(|path| context.settings.distance_function(path));
+    let function = named.as_ref().and_then(|named| named.as_str()).or(policy).unwrap_or_default();
+    function.eq_ignore_ascii_case("euclidean")
+}

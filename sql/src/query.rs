@@ -1,0 +1,164 @@
+//! The three steps of a query as the server takes them: parse, bind, run.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::ast::QueryTree;
+use crate::bind::{self, BoundQuery};
+use crate::context::Context;
+use crate::error::{EvalError, SqlError};
+use crate::hints::{self, Hints};
+use crate::operators::memory::Memory;
+pub use crate::operators::stage::Progress;
+use crate::operators::stage::Stage;
+use crate::parser;
+use crate::plan_info::PlanInfo;
+use crate::value::{Document, Object, Value};
+
+/// A query whose syntax is right.
+#[derive(Debug, Clone)]
+pub struct Query {
+    text: String,
+    tree: QueryTree,
+}
+
+impl Query {
+    /// Parses a query.
+    pub fn parse(text: &str) -> Result<Query, SqlError> {
+        match parser::parse(text) {
+            Ok(tree) => Ok(Query { text: text.to_owned(), tree }),
+            Err(error) => Err(error.located_in(text)),
+        }
+    }
+
+    /// The syntax tree.
+    pub fn tree(&self) -> &QueryTree {
+        &self.tree
+    }
+
+    /// Resolves names, functions and parameters (named with or without `@`).
+    pub fn bind(&self, params: &[(&str, Value<'_>)]) -> Result<Plan, SqlError> {
+        let bound =
+            bind::bind(&self.tree, &self.text, params).map_err(|error| error.located_in(&self.text))?;
+        // A ranking counts all documents, not only those that can pass the filter.
+        let hints = if bound.block.rank.is_some() { Hints::default() } else { hints::of(&bound) };
+        let info = PlanInfo::of(&self.tree, &bound);
+        Ok(Plan { bound, hints, info })
+    }
+}
+
+/// The query in its canonical form.
+impl Display for Query {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.tree.fmt(f)
+    }
+}
+
+/// A query that is ready to run.
+#[derive(Debug)]
+pub struct Plan {
+    bound: BoundQuery,
+    hints: Hints,
+    info: PlanInfo,
+}
+
+/// Which rows of all are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLimit {
+    /// How many are left out first.
+    pub offset: u64,
+    /// How many are given at most; None is all.
+    pub limit: Option<u64>,
+}
+
+impl Plan {
+    /// Whether every document gives its rows when it is pushed. Such a query can be continued later from the
+    /// next document with [`Plan::resume`].
+    pub fn is_streaming(&self) -> bool {
+        self.bound.block.is_streaming()
+    }
+
+    /// Whether no row is known before all documents were pushed.
+    pub fn needs_all_documents(&self) -> bool {
+        self.reads_documents() && !self.is_streaming()
+    }
+
+    /// Whether it looks at documents at all. If not, `finish` gives all rows.
+    pub fn reads_documents(&self) -> bool {
+        self.bound.block.reads_documents()
+    }
+
+    /// TOP, or OFFSET and LIMIT.
+    pub fn limit(&self) -> RowLimit {
+        RowLimit { offset: self.bound.block.offset, limit: self.bound.block.limit }
+    }
+
+    /// What the filter says about the documents it can let through.
+    pub fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    /// Facts for the query plan endpoint.
+    pub fn info(&self) -> &PlanInfo {
+        &self.info
+    }
+
+    /// Starts the query.
+    pub fn run<'p>(&'p self, context: Context<'p>) -> Result<Run<'p>, EvalError> {
+        self.resume(context, Progress::default())
+    }
+
+    /// Starts a streaming query in the middle: `progress` is that of the run that gave the rows before.
+    pub fn resume<'p>(&'p self, context: Context<'p>, progress: Progress) -> Result<Run<'p>, EvalError> {
+        let mut stage = Stage::new(&self.bound.block, self.bound.slots, &context)?;
+        *stage.progress() = progress;
+        let memory = Memory::of(&context);
+        Ok(Run { is_streaming: self.is_streaming(), stage, context, kept: Vec::new(), memory })
+    }
+}
+
+/// A query that is running.
+pub struct Run<'p> {
+    is_streaming: bool,
+    stage: Stage<'p>,
+    context: Context<'p>,
+    /// Rows of a query that does not stream although they are known already (DISTINCT).
+    kept: Vec<Value<'static>>,
+    memory: Memory,
+}
+
+impl<'p> Run<'p> {
+    /// Gives the query the next document. The rows are those of this document if the query streams; if it
+    /// does not, there are none before [`Run::finish`].
+    pub fn push<'d>(&mut self, document: &Document<'d>) -> Result<Vec<Value<'d>>, EvalError>
+    where
+        'p: 'd,
+    {
+        let document = Value::Object(Object::Document(*document));
+        let rows = self.stage.push(document, &self.context)?;
+        if self.is_streaming {
+            return Ok(rows);
+        }
+        for row in rows {
+            self.memory.take(row.size())?;
+            self.kept.push(row.into_owned());
+        }
+        Ok(Vec::new())
+    }
+
+    /// Whether further documents cannot change the rows any more: the scan may stop.
+    pub fn is_done(&self) -> bool {
+        self.stage.is_done()
+    }
+
+    /// How many rows were skipped and given so far, for [`Plan::resume`].
+    pub fn progress(&mut self) -> Progress {
+        *self.stage.progress()
+    }
+
+    /// The rows that had to wait for the last document.
+    pub fn finish(self) -> Result<Vec<Value<'p>>, EvalError> {
+        let mut rows: Vec<Value<'p>> = self.kept;
+        rows.extend(self.stage.finish(&self.context)?);
+        Ok(rows)
+    }
+}

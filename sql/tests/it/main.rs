@@ -1,0 +1,5 @@
+//! Integration tests of the query language: scripts, and properties that hold for every query.
+
+mod properties;
+mod scripts;
+mod values;
