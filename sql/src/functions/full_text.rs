@@ -5,7 +5,7 @@
 //! English.
 
 mod stem;
-pub(crate) mod words;
+mod words;
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::stem::stem;
 
 /// One word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(super) struct Word {
     /// In lower case.
     pub word: String,
     /// What remains without endings.
@@ -25,7 +25,7 @@ const STOP_WORDS: [&str; 33] = [
 const FUZZY_WORD_MAX: usize = 64;
 
 /// The words of a text, in order.
-pub(crate) fn words(text: &str) -> Vec<Word> {
+pub(super) fn words(text: &str) -> Vec<Word> {
     let is_apart = |character: char| !character.is_alphanumeric() && !matches!(character, '\'' | '’');
     let pieces = text.split(is_apart).map(|piece| piece.trim_matches(['\'', '’']));
     pieces.filter(|piece| !piece.is_empty()).filter_map(word).collect()
@@ -48,7 +48,7 @@ impl Word {
 }
 
 /// How often a phrase (words in a row) occurs.
-pub(crate) fn occurrences(words: &[Word], phrase: &[Word], edits: usize) -> usize {
+pub(super) fn occurrences(words: &[Word], phrase: &[Word], edits: usize) -> usize {
     if phrase.is_empty() {
         return 0;
     }

@@ -6,7 +6,7 @@ use geographiclib_rs::{Geodesic, InverseGeodesic as _, PolygonArea, Winding};
 
 use super::ring::{Polygon, Ring};
 use super::shape::Shape;
-use super::vertex::{Segment, Vertex};
+use super::vertex::{Nearest, Segment, Vertex};
 use crate::context::Space;
 
 static EARTH: LazyLock<Geodesic> = LazyLock::new(Geodesic::wgs84);
@@ -19,13 +19,15 @@ impl Shape {
             return Some(0.0);
         }
         // Of lines that do not meet, an end of one is nearest.
-        let there = nearest_pair(self, other);
-        let back = nearest_pair(other, self);
-        let (from, to) =
-            there.into_iter().chain(back).min_by(|a, b| a.0.chord(a.1).total_cmp(&b.0.chord(b.1)))?;
+        let there = nearest_pair(self, other, f64::INFINITY);
+        let limit = there.map_or(f64::INFINITY, |(from, to)| to.chord(from));
+        let (from, to) = nearest_pair(other, self, limit).or(there)?;
         Some(match space {
-            Space::Geometry => from.chord(to),
-            Space::Geography => EARTH.inverse(from.y, from.x, to.y, to.x),
+            Space::Geometry => to.chord(from),
+            Space::Geography => {
+                let to = to.vertex();
+                EARTH.inverse(from.y, from.x, to.y, to.x)
+            }
         })
     }
 
@@ -34,19 +36,33 @@ impl Shape {
     }
 
     fn vertices(&self) -> impl Iterator<Item = Vertex> + '_ {
-        let line = self.line.iter().flat_map(|segment| [segment.from, segment.to]);
+        let line =
+            self.line.first().map(|first| first.from).into_iter().chain(self.line.iter().map(|part| part.to));
         let rings = self.polygons.iter().flat_map(Polygon::rings);
         self.points.iter().copied().chain(line).chain(rings.flat_map(Ring::vertices).copied())
     }
 }
 
-/// A vertex of the first shape and the nearest of the second, over all vertices of the first.
-fn nearest_pair(a: &Shape, b: &Shape) -> Option<(Vertex, Vertex)> {
-    let points = || b.points.iter().copied();
-    let on_segments = |vertex| b.segments().map(move |segment: Segment| segment.nearest(vertex));
-    let pairs =
-        a.vertices().flat_map(|vertex| points().chain(on_segments(vertex)).map(move |other| (vertex, other)));
-    pairs.min_by(|a, b| a.0.chord(a.1).total_cmp(&b.0.chord(b.1)))
+/// A vertex of the first shape and what of the second is nearest to it, over all vertices of the first; None if
+/// nothing is nearer than `limit`.
+fn nearest_pair(a: &Shape, b: &Shape, mut limit: f64) -> Option<(Vertex, Nearest)> {
+    // A point is a segment that ends where it begins.
+    let points = b.points.iter().map(|point| Segment::new(*point, *point));
+    let segments: Vec<Segment> = points.chain(b.segments().copied()).collect();
+    let mut best = None;
+    for vertex in a.vertices() {
+        for segment in &segments {
+            if segment.is_beyond(&vertex, limit) {
+                continue;
+            }
+            let nearest = segment.nearest(vertex);
+            if nearest.chord(vertex) < limit {
+                limit = nearest.chord(vertex);
+                best = Some((vertex, nearest));
+            }
+        }
+    }
+    best
 }
 
 fn area(polygon: &Polygon, space: Space) -> f64 {
@@ -65,11 +81,11 @@ fn signed_area(ring: &Ring, space: Space) -> f64 {
         Space::Geometry => {
             // Relative to one of the corners, so that little is lost far from the origin.
             let Some(origin) = ring.vertices().first() else { return 0.0 };
-            let part = |segment: Segment| {
+            let part = |segment: &Segment| {
                 let (from, to) = (segment.from, segment.to);
                 (from.x - origin.x) * (to.y - origin.y) - (to.x - origin.x) * (from.y - origin.y)
             };
-            ring.segments().map(part).sum::<f64>() / 2.0
+            ring.segments().iter().map(part).sum::<f64>() / 2.0
         }
     }
 }

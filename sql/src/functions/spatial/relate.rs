@@ -35,7 +35,7 @@ impl Shape {
 
     pub fn intersects(&self, other: &Shape) -> bool {
         // Either the borders meet, or one has a whole part of the other inside.
-        let meets = |segment: Segment| other.segments().any(|other| segment.touches(other));
+        let meets = |segment: &Segment| other.segments().any(|other| segment.touches(other));
         self.segments().any(meets)
             || self.samples().any(|vertex| other.place(vertex) != Place::Outside)
             || other.samples().any(|vertex| self.place(vertex) != Place::Outside)
@@ -68,24 +68,22 @@ impl Shape {
     /// Whether the inner of a polygon, which no border divides, lies inside. Its border alone does not tell:
     /// it may be the border of a hole.
     fn holds_inner(&self, polygon: &Polygon) -> bool {
-        let beside = |segment: Segment| {
-            let steps = STEPS.into_iter().flat_map(|step| [step, -step]);
-            steps.map(move |step| segment.beside_middle(step))
-        };
-        let mut inner = polygon.segments().flat_map(beside);
+        let steps = || STEPS.into_iter().flat_map(|step| [step, -step]);
+        let mut inner =
+            polygon.segments().flat_map(|segment| steps().map(|step| segment.beside_middle(step)));
         let inner = inner.find(|vertex| polygon.place(*vertex) == Place::Inside);
         inner.is_some_and(|vertex| self.place(vertex) == Place::Inside)
     }
 }
 
 /// The ends of a segment and the middles of the pieces into which the vertices of a shape divide it.
-fn pieces(segment: Segment, shape: &Shape) -> Vec<Vertex> {
+fn pieces(segment: &Segment, shape: &Shape) -> Vec<Vertex> {
     let corners = shape.segments().map(|border| border.from).filter(|corner| segment.has(*corner));
     let mut stops: Vec<Vertex> = [segment.from, segment.to].into_iter().chain(corners).collect();
     stops.sort_by(|a, b| a.chord(segment.from).total_cmp(&b.chord(segment.from)));
     stops.dedup_by(|a, b| a.is_at(*b));
     let pairs = stops.iter().zip(stops.iter().skip(1));
-    let middles: Vec<Vertex> = pairs.map(|(from, to)| Segment { from: *from, to: *to }.middle()).collect();
+    let middles: Vec<Vertex> = pairs.map(|(from, to)| Segment::new(*from, *to).middle()).collect();
     stops.extend(middles);
     stops
 }

@@ -15,6 +15,7 @@ use crate::context::Space;
 pub(super) struct Ring {
     /// Each once; the last is joined to the first. Neighbours differ.
     vertices: Vec<Vertex>,
+    segments: Vec<Segment>,
     north_is_inside: bool,
 }
 
@@ -45,7 +46,9 @@ impl Ring {
     pub fn new(mut vertices: Vec<Vertex>, role: Role, space: Space) -> Ring {
         vertices.dedup_by(|a, b| a.is_at(*b));
         vertices.pop();
-        let mut ring = Ring { vertices, north_is_inside: false };
+        let next = vertices.iter().cycle().skip(1);
+        let segments = vertices.iter().zip(next).map(|(from, to)| Segment::new(*from, *to)).collect();
+        let mut ring = Ring { vertices, segments, north_is_inside: false };
         ring.north_is_inside = space == Space::Geography && ring.has_north(role);
         ring
     }
@@ -54,15 +57,14 @@ impl Ring {
         &self.vertices
     }
 
-    pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        let next = self.vertices.iter().cycle().skip(1);
-        self.vertices.iter().zip(next).map(|(from, to)| Segment { from: *from, to: *to })
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
     }
 
     /// Whether the north pole lies inside.
     fn has_north(&self, role: Role) -> bool {
-        let once_around = self.segments().map(|segment| segment.to.east_of(segment.from)).sum::<f64>();
-        let above_equator = self.segments().map(above_equator).sum::<f64>();
+        let once_around = self.segments.iter().map(|segment| segment.to.east_of(segment.from)).sum::<f64>();
+        let above_equator = self.segments.iter().map(above_equator).sum::<f64>();
         // The sum is a multiple of 360; half of that tells which.
         match role {
             Role::Outer if once_around > 180.0 => true,
@@ -77,7 +79,7 @@ impl Ring {
 
     fn place(&self, vertex: Vertex) -> Place {
         let mut inside = self.north_is_inside;
-        for segment in self.segments() {
+        for segment in &self.segments {
             if segment.has(vertex) {
                 return Place::Border;
             }
@@ -89,7 +91,7 @@ impl Ring {
 
 /// Whether the way north from a vertex crosses the segment. Each segment has its western end and not its eastern
 /// one, so that a way through a common end counts once.
-fn is_north_of(segment: Segment, vertex: Vertex) -> bool {
+fn is_north_of(segment: &Segment, vertex: Vertex) -> bool {
     let (from, to) = (vertex.east_of(segment.from), vertex.east_of(segment.to));
     let goes_east = from >= 0.0;
     // On the globe a segment with ends on both sides may also pass on the far side.
@@ -99,12 +101,12 @@ fn is_north_of(segment: Segment, vertex: Vertex) -> bool {
     segment.side(vertex) == if goes_east { Side::Right } else { Side::Left }
 }
 
-fn is_far(segment: Segment, from: f64, to: f64) -> bool {
+fn is_far(segment: &Segment, from: f64, to: f64) -> bool {
     segment.to.east_of(segment.from).abs() + 1e-9 < from.abs() + to.abs()
 }
 
 /// The area between a segment and the equator on the unit sphere: positive on the way east in the north.
-fn above_equator(segment: Segment) -> f64 {
+fn above_equator(segment: &Segment) -> f64 {
     let half_east = (segment.to.east_of(segment.from).to_radians() / 2.0).tan();
     let half = |vertex: Vertex| (vertex.y.to_radians() / 2.0).tan();
     let (from, to) = (half(segment.from), half(segment.to));
@@ -116,7 +118,7 @@ impl Polygon {
         std::iter::once(&self.outer).chain(&self.holes)
     }
 
-    pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.rings().flat_map(Ring::segments)
     }
 

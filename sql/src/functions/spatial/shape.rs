@@ -50,20 +50,21 @@ impl Shape {
         Ok(shape)
     }
 
-    pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        self.line.iter().copied().chain(self.polygons.iter().flat_map(Polygon::segments))
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.line.iter().chain(self.polygons.iter().flat_map(Polygon::segments))
     }
 
     /// What reading did not notice.
     pub fn fault(&self) -> Option<Reason> {
-        let rings: Vec<Vec<Segment>> =
-            self.polygons.iter().flat_map(Polygon::rings).map(|ring| ring.segments().collect()).collect();
+        let rings: Vec<&[Segment]> =
+            self.polygons.iter().flat_map(Polygon::rings).map(Ring::segments).collect();
         if rings.iter().any(|ring| crosses_itself(ring)) {
             return Some("The boundary of a polygon must not cross or touch itself.");
         }
-        let mut pairs =
-            rings.iter().enumerate().flat_map(|(index, a)| rings.iter().skip(index + 1).map(move |b| (a, b)));
-        let crossing = pairs.any(|(a, b)| a.iter().any(|a| b.iter().any(|b| a.crosses(*b))));
+        let crossing = rings.iter().enumerate().any(|(index, ring)| {
+            let mut others = rings.iter().skip(index + 1).copied().flatten();
+            others.any(|other| ring.iter().any(|segment| segment.crosses(other)))
+        });
         crossing.then_some("The boundaries of polygons and holes must not cross each other.")
     }
 }
@@ -73,7 +74,7 @@ fn crosses_itself(ring: &[Segment]) -> bool {
     let last = ring.len().saturating_sub(1);
     ring.iter().enumerate().any(|(index, segment)| {
         let mut others = ring.iter().enumerate().skip(index + 2);
-        others.any(|(other_index, other)| (index, other_index) != (0, last) && segment.touches(*other))
+        others.any(|(other_index, other)| (index, other_index) != (0, last) && segment.touches(other))
     })
 }
 
@@ -116,7 +117,7 @@ impl Reader {
             return Err("A LineString must have two or more positions.");
         }
         let ends = vertices.iter().zip(vertices.iter().skip(1));
-        Ok(ends.map(|(from, to)| Segment { from: *from, to: *to }).collect())
+        Ok(ends.map(|(from, to)| Segment::new(*from, *to)).collect())
     }
 
     fn polygon(&mut self, rings: &Array<'_>) -> Result<Polygon, Reason> {

@@ -7,7 +7,7 @@
 
 use crate::context::Space;
 
-type Vector = [f64; 3];
+pub(super) type Vector = [f64; 3];
 
 /// A position.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,16 @@ pub(super) struct Vertex {
 pub(super) struct Segment {
     pub from: Vertex,
     pub to: Vertex,
+    /// All of the segment lies in the ball around this vector: an arc bulges less than its chord is long.
+    centre: Vector,
+    radius: f64,
+}
+
+/// The part of a segment that is nearest to a vertex.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Nearest {
+    End(Vertex),
+    Foot(Vector, Space),
 }
 
 /// Which side of a segment a vertex lies on, looking along it.
@@ -60,7 +70,8 @@ impl Vertex {
     }
 
     pub fn is_at(self, other: Vertex) -> bool {
-        self.chord(other) <= ERROR * length(self.at)
+        let between = minus(self.at, other.at);
+        dot(between, between) <= ERROR * ERROR * dot(self.at, self.at)
     }
 
     /// The straight distance: through the globe, or in the plane. Enough to find out what is nearest.
@@ -80,8 +91,15 @@ impl Vertex {
 }
 
 impl Segment {
+    pub fn new(from: Vertex, to: Vertex) -> Segment {
+        let centre = plus(from.at, to.at).map(|part| part / 2.0);
+        // A little more, for rounding.
+        let radius = from.chord(to) / 2.0 * (1.0 + ERROR) + ERROR * length(centre);
+        Segment { from, to, centre, radius }
+    }
+
     /// Which side `vertex` lies on, as far as rounding lets us tell.
-    pub fn side(self, vertex: Vertex) -> Side {
+    pub fn side(&self, vertex: Vertex) -> Side {
         let (along, to) = (minus(self.to.at, self.from.at), minus(vertex.at, self.from.at));
         // The determinant of the three vectors, written so that little is lost when they are close together.
         let turn = dot(cross(along, to), self.from.at);
@@ -100,17 +118,24 @@ impl Segment {
     }
 
     /// Whether the vertex lies on the segment, ends included.
-    pub fn has(self, vertex: Vertex) -> bool {
-        if vertex.is_at(self.from) || vertex.is_at(self.to) {
-            return true;
-        }
-        // From a vertex between the ends, they are seen in opposite directions.
-        let ends = dot(minus(self.from.at, vertex.at), minus(self.to.at, vertex.at));
-        ends < 0.0 && self.side(vertex) == Side::On
+    pub fn has(&self, vertex: Vertex) -> bool {
+        let from_centre = minus(vertex.at, self.centre);
+        dot(from_centre, from_centre) <= self.radius * self.radius
+            && (vertex.is_at(self.from) || vertex.is_at(self.to) || self.side(vertex) == Side::On)
+    }
+
+    /// Whether the segments are close enough to meet. Tells most pairs apart at little cost.
+    fn is_near(&self, other: &Segment) -> bool {
+        let between = minus(self.centre, other.centre);
+        let reach = self.radius + other.radius;
+        dot(between, between) <= reach * reach
     }
 
     /// Whether the segments cross in a vertex that is an end of neither.
-    pub fn crosses(self, other: Segment) -> bool {
+    pub fn crosses(&self, other: &Segment) -> bool {
+        if !self.is_near(other) {
+            return false;
+        }
         let (from, to) = (self.side(other.from), self.side(other.to));
         let opposite =
             |a: Side, b: Side| matches!((a, b), (Side::Left, Side::Right) | (Side::Right, Side::Left));
@@ -119,22 +144,19 @@ impl Segment {
     }
 
     /// Whether the segments have a vertex in common.
-    pub fn touches(self, other: Segment) -> bool {
-        self.has(other.from)
-            || self.has(other.to)
-            || other.has(self.from)
-            || other.has(self.to)
-            || self.crosses(other)
+    pub fn touches(&self, other: &Segment) -> bool {
+        let has_end = |a: &Segment, b: &Segment| a.has(b.from) || a.has(b.to);
+        self.is_near(other) && (has_end(self, other) || has_end(other, self) || self.crosses(other))
     }
 
     /// The middle.
-    pub fn middle(self) -> Vertex {
+    pub fn middle(&self) -> Vertex {
         let [a, b] = [self.from.at, self.to.at];
         Vertex::towards(plus(a, b), self.from.space)
     }
 
     /// A vertex a little to the left of the middle, by a fraction of the length.
-    pub fn beside_middle(self, fraction: f64) -> Vertex {
+    pub fn beside_middle(&self, fraction: f64) -> Vertex {
         let middle = self.middle();
         let [x, y, z] = minus(self.to.at, self.from.at);
         let left = match middle.space {
@@ -144,12 +166,14 @@ impl Segment {
         Vertex::towards(plus(middle.at, left.map(|part| part * fraction)), middle.space)
     }
 
-    /// The vertex of the segment that is nearest to another.
-    pub fn nearest(self, vertex: Vertex) -> Vertex {
-        let end = || {
-            let nearer = self.from.chord(vertex) <= self.to.chord(vertex);
-            if nearer { self.from } else { self.to }
-        };
+    /// Whether no part of the segment is nearer to a vertex than `limit`. May say no where it is so.
+    pub fn is_beyond(&self, vertex: &Vertex, limit: f64) -> bool {
+        let (from_centre, reach) = (minus(vertex.at, self.centre), self.radius + limit);
+        dot(from_centre, from_centre) > reach * reach
+    }
+
+    /// What of the segment is nearest to a vertex.
+    pub fn nearest(&self, vertex: Vertex) -> Nearest {
         let along = minus(self.to.at, self.from.at);
         let foot = match vertex.space {
             Space::Geometry => {
@@ -159,15 +183,36 @@ impl Segment {
             Space::Geography => {
                 let normal = cross(self.from.at, self.to.at);
                 let height = dot(vertex.at, normal) / dot(normal, normal);
-                minus(vertex.at, normal.map(|part| part * height))
+                let shadow = minus(vertex.at, normal.map(|part| part * height));
+                shadow.map(|part| part / length(shadow))
             }
         };
-        if foot.iter().any(|part| !part.is_finite()) || length(foot) == 0.0 {
-            return end();
+        // From a foot between the ends, they are seen in opposite directions. NaN, from ends that are one, is not
+        // less than anything.
+        if dot(minus(self.from.at, foot), minus(self.to.at, foot)) < 0.0 {
+            Nearest::Foot(foot, vertex.space)
+        } else if self.from.chord(vertex) <= self.to.chord(vertex) {
+            Nearest::End(self.from)
+        } else {
+            Nearest::End(self.to)
         }
-        let foot = Vertex::towards(foot, vertex.space);
-        let between = dot(minus(self.from.at, foot.at), minus(self.to.at, foot.at)) < 0.0;
-        if between { foot } else { end() }
+    }
+}
+
+impl Nearest {
+    /// As [`Vertex::chord`].
+    pub fn chord(self, vertex: Vertex) -> f64 {
+        match self {
+            Nearest::End(end) => end.chord(vertex),
+            Nearest::Foot(foot, _) => length(minus(foot, vertex.at)),
+        }
+    }
+
+    pub fn vertex(self) -> Vertex {
+        match self {
+            Nearest::End(end) => end,
+            Nearest::Foot(foot, space) => Vertex::towards(foot, space),
+        }
     }
 }
 
