@@ -190,6 +190,25 @@ fn what_is_missing_or_malformed_is_named() {
 }
 
 #[test]
+fn a_header_is_one_of_three_credentials() {
+    for (header, expected) in [
+        ("type=master&ver=1.0&sig=AAEC", Ok(Credential::Master { signature: vec![0, 1, 2] })),
+        ("type%3Dmaster%26ver%3D1.0%26sig%3DAAEC", Ok(Credential::Master { signature: vec![0, 1, 2] })),
+        ("type=resource&ver=1.0&sig=a+b/=;c-_;", Ok(Credential::Resource("a+b/=;c-_;".into()))),
+        ("type%3dresource%26ver%3d1.0%26sig%3da%2Bb%3bc%3b", Ok(Credential::Resource("a+b;c;".into()))),
+        ("type=aad&ver=1.0&sig=a.b-_.c", Ok(Credential::Aad("a.b-_.c".into()))),
+        ("type%3Daad%26ver%3D1.0%26sig%3Da.b.c", Ok(Credential::Aad("a.b.c".into()))),
+        ("type=sas&ver=1.0&sig=a&b=c", Err(AuthError::Unsupported { kind: "sas" })),
+        ("type=resource&ver=2.0&sig=a;b;", Err(AuthError::Malformed)),
+        ("type=resource&sig=a;b;", Err(AuthError::Malformed)),
+        ("Bearer a.b.c", Err(AuthError::Malformed)),
+    ] {
+        assert_eq!(credential(header), expected, "{header}");
+    }
+    assert_eq!(format!("{:?}", credential("type=aad&ver=1.0&sig=secret").unwrap()), "Aad(..)");
+}
+
+#[test]
 fn keys_are_base64_and_never_printed() {
     for text in ["", "  ", "not a key", "AAA"] {
         assert!(Key::from_base64(text).is_err(), "{text:?}");

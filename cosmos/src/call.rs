@@ -7,13 +7,17 @@ use hyper::{
     HeaderMap,
     header::{HeaderName, IF_MATCH, IF_NONE_MATCH},
 };
-use mayfly_engine::{Container, Database, DocumentId, Engine, IfMatch, Timestamp};
+use mayfly_engine::{
+    Clock as _, Container, Database, DocumentId, Engine, IfMatch, Kept, SystemClock, Timestamp,
+};
 use mayfly_value::partition::PartitionKey;
 
 use crate::{
     address::{Address, ContainerRef, Ref},
+    auth::Keys,
     error::ApiError,
     headers,
+    resource_token::{self, Grant, Mode},
     rid::Rid,
 };
 
@@ -33,7 +37,16 @@ pub struct Call<'a> {
     pub base_url: &'a str,
     /// The id of the request, for logs on both sides.
     pub activity_id: &'a str,
+    /// The account's keys, to sign tokens with.
+    pub keys: &'a Keys,
+    /// What the caller is confined to, if it came with a token of a permission.
+    pub grant: Option<&'a Grant>,
 }
+
+/// How long a token is valid: unless asked otherwise, at least, and at most.
+const TOKEN_SECONDS: i64 = 3600;
+const TOKEN_SECONDS_MIN: i64 = 10;
+const TOKEN_SECONDS_MAX: i64 = 86_400;
 
 /// The longest id of an item, in bytes.
 const ITEM_ID_BYTES_MAX: usize = 1023;
@@ -71,8 +84,12 @@ impl Call<'_> {
         if container.database != database.id {
             return Err(ApiError::resource_not_found());
         }
+        let rid = Rid::Container { db: database.id, coll: container.id };
+        // A token outlives neither its container nor one that was made again under the same name.
+        if self.grant.is_some_and(|grant| !grant.covers_container(rid)) {
+            return Err(resource_token::forbidden());
+        }
         if let Some(intended) = self.text(&headers::INTENDED_COLLECTION_RID)? {
-            let rid = Rid::Container { db: database.id, coll: container.id };
             if intended != rid.encode() {
                 return Err(ApiError::incorrect_container_rid());
             }
@@ -115,9 +132,44 @@ impl Call<'_> {
         prefer.and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("return=minimal"))
     }
 
-    /// A token that lets its bearer do what a permission says.
-    pub fn token_for(&self, _permission: &mayfly_engine::Kept) -> String {
-        String::new()
+    /// A token that lets its bearer do what a permission says. Empty if the permission's resource is not there.
+    pub fn token_for(&self, permission: &Kept) -> Result<String, ApiError> {
+        let text = |name: &str| permission.value[name].as_str().unwrap_or_default();
+        let Ok(address) = Address::parse(text("resource")) else { return Ok(String::new()) };
+        let Some(Ok((database, container))) = address.container().map(|name| self.container(name)) else {
+            return Ok(String::new());
+        };
+        let mut resource_link = format!("dbs/{}/colls/{}", database.name, container.name());
+        if let Address::Document { id, .. } = &address {
+            resource_link = format!("{resource_link}/docs/{}", id.name());
+        }
+        let seconds = headers::integer(self.headers, &headers::EXPIRY_SECONDS)?.unwrap_or(TOKEN_SECONDS);
+        if !(TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX).contains(&seconds) {
+            return Err(ApiError::bad_request(format!(
+                "A token is valid from {TOKEN_SECONDS_MIN} to {TOKEN_SECONDS_MAX} seconds."
+            )));
+        }
+        let key = &permission.value["resourcePartitionKey"];
+        let grant = Grant {
+            mode: if text("permissionMode").eq_ignore_ascii_case("all") { Mode::All } else { Mode::Read },
+            resource_link,
+            resource_rid: Rid::Container { db: database.id, coll: container.id },
+            partition_key: (!key.is_null()).then(|| key.to_string()),
+            expires_at: SystemClock.now().seconds().saturating_add_signed(seconds),
+        };
+        let [.., a, b, c, d, e, f, g, h] = self.engine.ids().unique();
+        let nonce = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        Ok(resource_token::mint(&self.keys.primary, &grant, nonce))
+    }
+
+    /// Refuses a partition key that the caller's token does not reach.
+    pub fn check_grant_key(&self, key: &PartitionKey) -> Result<(), ApiError> {
+        let bound = self.grant.and_then(|grant| grant.partition_key.as_deref());
+        match bound.map(PartitionKey::parse_header) {
+            None => Ok(()),
+            Some(Ok(bound)) if bound == *key => Ok(()),
+            Some(_) => Err(resource_token::forbidden()),
+        }
     }
 
     /// The body as a JSON object.

@@ -7,18 +7,22 @@
 //!
 //! Holds: the time is passed in, keys and deadlines stay in the engine, and no input from a client can make it panic.
 
+pub mod aad;
 pub mod address;
 pub mod auth;
+pub mod binary_json;
 mod call;
 pub mod error;
 mod handlers;
 pub mod headers;
 pub mod http_date;
+pub mod hybrid_row;
 pub mod path;
 mod policy;
 mod query;
 mod reply;
 mod resource;
+pub mod resource_token;
 pub mod rid;
 pub mod routes;
 mod scope;

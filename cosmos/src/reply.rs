@@ -31,6 +31,11 @@ impl Reply {
         Self { status, headers: HeaderMap::new(), body }
     }
 
+    /// An answer in another form.
+    pub fn bytes(status: StatusCode, content_type: &'static str, body: Bytes) -> Self {
+        Self::json(status, body.to_vec()).with(&CONTENT_TYPE, content_type)
+    }
+
     /// An answer with a JSON value.
     pub fn value(status: StatusCode, value: &serde_json::Value) -> Self {
         Self::json(status, value.to_string().into_bytes())

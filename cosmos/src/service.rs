@@ -23,11 +23,12 @@ use tracing::error;
 
 use crate::{
     address::Address,
-    auth::{self, Keys, SignedRequest},
+    auth::{self, Credential, Keys, SignedRequest},
     call::Call,
     error::ApiError,
     headers, http_date,
     reply::{Body, Reply},
+    resource_token::{self, Grant},
     routes::{self, Route},
 };
 
@@ -100,7 +101,7 @@ impl Cosmos {
         served.operation = route.name;
         // The client signs with its own clock, so the machine's is the one to compare with, even where the engine's
         // can be set.
-        self.check_signature(parts, route, SystemClock.now().seconds())?;
+        let grant = self.let_in(parts, &address, route, SystemClock.now().seconds())?;
         let body = read_body(body).await?;
         let now = self.engine.now().await?;
         let base_url = format!("{scheme}://{}/", host(parts));
@@ -112,6 +113,8 @@ impl Cosmos {
             now,
             base_url: &base_url,
             activity_id,
+            keys: &self.keys,
+            grant: grant.as_ref(),
         };
         let handler = route.handler.ok_or_else(|| ApiError::not_implemented(route.name))?;
         let mut reply = handler(&call).await?;
@@ -121,8 +124,26 @@ impl Cosmos {
         Ok(reply)
     }
 
-    fn check_signature(&self, parts: &Parts, route: &Route, clock_seconds: u64) -> Result<(), ApiError> {
+    /// Lets in whoever signed with a key of the account, or has a token of a permission that covers the request. The
+    /// grant is what a token is confined to.
+    fn let_in(
+        &self,
+        parts: &Parts,
+        address: &Address,
+        route: &Route,
+        clock_seconds: u64,
+    ) -> Result<Option<Grant>, ApiError> {
         let text = |name| headers::text(&parts.headers, name);
+        if let Some(header) = text(&AUTHORIZATION)?
+            && let Credential::Resource(token) = auth::credential(header)?
+        {
+            let grant = resource_token::verify(&self.keys, &token, clock_seconds)?;
+            let key = text(&headers::PARTITION_KEY)?;
+            return match grant.allows(address, route.intent, key) {
+                true => Ok(Some(grant)),
+                false => Err(resource_token::forbidden()),
+            };
+        }
         let request = SignedRequest {
             verb: parts.method.as_str(),
             path: parts.uri.path(),
@@ -132,7 +153,7 @@ impl Cosmos {
             intent: route.intent,
         };
         auth::verify(&self.keys, &request, clock_seconds)?;
-        Ok(())
+        Ok(None)
     }
 
     /// The client's id of the request if it is one, else one of ours.

@@ -100,10 +100,10 @@ pub enum EvalError {
         /// What it asks for.
         feature: String,
     },
-    /// Sorting, grouping or removing duplicates needs more memory than one query may take.
+    /// Sorting, grouping, removing duplicates or joining needs more memory than one query may take.
     #[error(
-        "The query needs more than {bytes_max} bytes of memory to sort or group its rows. Narrow it with a \
-         filter, or ask for fewer rows with TOP or OFFSET LIMIT."
+        "The query needs more than {bytes_max} bytes of memory for its rows. Narrow it with a filter, or ask \
+         for fewer rows with TOP or OFFSET LIMIT."
     )]
     TooMuchMemory {
         /// The limit that was passed.

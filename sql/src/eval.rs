@@ -17,7 +17,7 @@ use crate::error::EvalError;
 use crate::functions::Function;
 use crate::like::Pattern;
 use crate::plan::{Bound, LikePattern, Slot};
-use crate::value::Value;
+use crate::value::{Oversize, Value};
 
 /// The values a row has given names to.
 pub(crate) struct Env<'v, 'x> {
@@ -57,20 +57,20 @@ pub(crate) fn eval<'v>(bound: &'v Bound, env: &mut Env<'v, '_>) -> Result<Value<
                 },
             }
         }
-        Bound::Array(items) => Value::array(eval_all(items, env)?),
+        Bound::Array(items) => checked(Value::array(eval_all(items, env)?))?,
         Bound::Object(members) => {
             let mut evaluated = Vec::with_capacity(members.len());
             for (name, value) in members {
                 evaluated.push((name.as_str(), eval(value, env)?));
             }
-            Value::object(evaluated)
+            checked(Value::object(evaluated))?
         }
         Bound::Unary(UnaryOp::Not, operand) => logic::not(eval(operand, env)?.as_bool()).into(),
         Bound::Unary(operator, operand) => arithmetic::unary(*operator, &eval(operand, env)?),
         Bound::Binary(operator, a, b) => {
             let a = eval(a, env)?;
             let b = eval(b, env)?;
-            arithmetic::binary(*operator, &a, &b)
+            checked(arithmetic::binary(*operator, &a, &b))?
         }
         Bound::And(operands) => logic::all(operands, |operand| eval(operand, env))?.into(),
         Bound::Or(operands) => logic::any(operands, |operand| Ok(eval(operand, env)?.as_bool()))?.into(),
@@ -99,15 +99,28 @@ pub(crate) fn eval<'v>(bound: &'v Bound, env: &mut Env<'v, '_>) -> Result<Value<
             let value = eval(value, env)?;
             logic::not_if(*negated, like(&value, pattern, env)?).into()
         }
-        Bound::Call { function, args } => call(function, args, env)?,
+        Bound::Call { function, args } => checked(call(function, args, env)?)?,
         Bound::VectorDistance { function, args, path } => {
             vector_distance(function, args, path.as_deref(), env)?
         }
         Bound::Udf { name } => {
             return Err(EvalError::Unsupported { feature: format!("The user-defined function udf.{name}") });
         }
-        Bound::Subquery(kind, block) => subquery::eval(*kind, block, env)?,
+        Bound::Subquery(kind, block) => checked(subquery::eval(*kind, block, env)?)?,
     })
+}
+
+/// Lets a value through that was built here, if it is not too large or too deep.
+fn checked(value: Value<'_>) -> Result<Value<'_>, EvalError> {
+    /// Eight times the largest document.
+    const VALUE_BYTES_MAX: usize = 16 << 20;
+    match value.check_size(VALUE_BYTES_MAX) {
+        Ok(()) => Ok(value),
+        Err(Oversize::TooLarge) => {
+            Err(EvalError::failed(format!("The query builds a value larger than {VALUE_BYTES_MAX} bytes.")))
+        }
+        Err(Oversize::TooDeep) => Err(EvalError::failed("The query builds a value that nests too deep.")),
+    }
 }
 
 /// `a.b.c` without a copy of what lies between.

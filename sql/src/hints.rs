@@ -111,9 +111,13 @@ impl Finder<'_> {
             }
             Bound::Between { negated: false, operands } => {
                 let [value, low, high] = &**operands;
-                let low = Bounded::Inclusive(ordered(low.constant()?)?);
-                let high = Bounded::Inclusive(ordered(high.constant()?)?);
-                Some((self.path(value)?, Range::Between { low, high }))
+                let (low, high) = (ordered(low.constant()?)?, ordered(high.constant()?)?);
+                let range = match low.kind() == high.kind() {
+                    true => Range::Between { low: Bounded::Inclusive(low), high: Bounded::Inclusive(high) },
+                    // No value compares with both.
+                    false => Range::OneOf(Vec::new()),
+                };
+                Some((self.path(value)?, range))
             }
             Bound::Like { negated: false, value, pattern } => match &**pattern {
                 LikePattern::Fixed(pattern) => Some((self.path(value)?, Range::StartsWith(pattern.prefix()))),

@@ -1,6 +1,6 @@
 //! The parser: tokens into a syntax tree.
 //!
-//! Clauses are read here, expressions in [`expr`](self::expr) by precedence, sources in [`from`](self::from).
+//! Clauses are read here, expressions in `expr.rs` by precedence, sources in `from.rs`.
 //! The first error ends the parse; it names the token that cannot stand where it stands.
 //!
 //! Holds: the parser never recurses deeper than [`DEPTH_MAX`] and no tree it gives is deeper.

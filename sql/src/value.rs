@@ -4,10 +4,10 @@
 //! of a query point into the plan. Only what a query builds itself (`{a: c.x}`, `CONCAT(...)`) is allocated,
 //! behind an `Arc`, so that cloning is cheap everywhere.
 //!
-//! - [`array`] and [`object`]: the two kinds of containers, borrowed or owned.
+//! - [`mod@array`] and [`object`]: the two kinds of containers, borrowed or owned.
 //! - [`compare`]: equality and the operators `<`, `<=` ..., and the order of `ORDER BY`.
 //! - [`key`]: bytes that are equal exactly for equal values, for DISTINCT and GROUP BY.
-//! - [`json`]: JSON text out; [`convert`]: from and to BSON.
+//! - [`json`]: JSON text out; [`convert`]: from and to BSON; `size.rs`: how large a value is.
 //!
 //! Holds: `Undefined` is never an item of an array nor a member of an object; the constructors drop it.
 
@@ -18,11 +18,13 @@ pub mod json;
 pub mod key;
 pub mod number;
 pub mod object;
+mod size;
 
 use std::borrow::Cow;
 
 pub use array::Array;
 pub use object::{Document, Member, Object};
+pub(crate) use size::Oversize;
 
 /// How deep a walk over a value goes. Documents nest at most 200 levels, expressions as many again; what
 /// lies deeper was not written by a front-end and is treated as empty.
@@ -199,17 +201,6 @@ impl<'a> Value<'a> {
             Value::Array(array) => Value::Array(array.into_owned()),
             Value::Object(object) => Value::Object(object.into_owned()),
         }
-    }
-
-    /// About how many bytes the value takes in memory, for limits.
-    pub fn size(&self) -> usize {
-        let content = match self {
-            Value::String(text) => text.len(),
-            Value::Array(array) => array.size(),
-            Value::Object(object) => object.size(),
-            _ => 0,
-        };
-        size_of::<Value<'_>>() + content
     }
 }
 

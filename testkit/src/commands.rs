@@ -726,6 +726,7 @@ fn family(key: &[u8]) -> &'static str {
         Some(0x42) => "dropped",
         Some(0x43) => "horizon",
         Some(0x44) => "format",
+        Some(0x45) => "kept",
         None => "everything",
         Some(_) => "unknown",
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::StatusCode;
 use mayfly_engine::{Container, Effect, IfMatch, InvalidTtl, Operation, Outcome, charge};
 use mayfly_value::partition::PartitionKey;
@@ -16,6 +17,7 @@ use crate::{
     call::{Call, item_id},
     error::ApiError,
     headers,
+    hybrid_row::{self, BatchOperation, BatchResult},
     reply::Reply,
     resource,
 };
@@ -23,10 +25,21 @@ use crate::{
 const OPERATIONS_MAX: usize = 100;
 const FAILED_DEPENDENCY: u16 = 424;
 
-/// One operation as SDKs write it.
+/// One operation of a batch, whichever form it came in.
+struct Step {
+    operation_type: String,
+    id: Option<String>,
+    resource_body: Option<Bytes>,
+    partition_key: Option<String>,
+    if_match: Option<String>,
+    if_none_match: Option<String>,
+    minimal_return: bool,
+}
+
+/// One operation as most SDKs write it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Step<'a> {
+struct JsonStep<'a> {
     operation_type: String,
     id: Option<String>,
     #[serde(borrow)]
@@ -38,15 +51,40 @@ struct Step<'a> {
     minimal_return_preference: bool,
 }
 
+impl From<JsonStep<'_>> for Step {
+    fn from(step: JsonStep<'_>) -> Self {
+        Self {
+            operation_type: step.operation_type,
+            id: step.id,
+            resource_body: step.resource_body.map(|body| Bytes::copy_from_slice(body.get().as_bytes())),
+            partition_key: step.partition_key,
+            if_match: step.if_match,
+            if_none_match: step.if_none_match,
+            minimal_return: step.minimal_return_preference,
+        }
+    }
+}
+
+impl From<BatchOperation> for Step {
+    fn from(operation: BatchOperation) -> Self {
+        Self {
+            operation_type: operation.operation_type.name().to_owned(),
+            id: operation.id,
+            resource_body: operation.resource_body,
+            partition_key: operation.partition_key,
+            if_match: operation.if_match,
+            if_none_match: operation.if_none_match,
+            minimal_return: operation.minimal_return,
+        }
+    }
+}
+
 /// `POST …/docs` with the batch header
 pub async fn run(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (database, container) = call.owner(name)?;
-    if call.body.first() == Some(&0x81) {
-        return Err(ApiError::not_implemented("A batch in HybridRow form"));
-    }
-    let steps: Vec<Step<'_>> = serde_json::from_slice(call.body)
-        .map_err(|error| ApiError::bad_request(format!("The batch is invalid: {error}.")))?;
+    let rows = hybrid_row::is_hybrid_row(call.body);
+    let steps = parse(call.body, rows)?;
     if steps.is_empty() {
         return Err(ApiError::batch_empty());
     }
@@ -63,35 +101,58 @@ pub async fn run(call: &Call<'_>) -> Answer {
     };
     let lsn = call.engine.lsn(&container, done.slot).await?;
     let status = if done.failed { StatusCode::MULTI_STATUS } else { StatusCode::OK };
-    let total: f64 = done.results.iter().map(|result| result.charge).sum();
-    let body = [&b"["[..], &join(&done.results), b"]"].concat();
-    let reply = Reply::json(status, body)
-        .with(&headers::REQUEST_CHARGE, format!("{total:.2}"))
-        .with(&headers::ITEM_COUNT, done.results.len());
+    let total: f64 = done.results.iter().map(|result| result.request_charge).sum();
+    let count = done.results.len();
+    let reply = match rows {
+        true => Reply::bytes(status, "application/octet-stream", hybrid_row::encode_results(&done.results)),
+        false => Reply::json(status, to_json(&done.results)),
+    };
+    let reply = reply.with(&headers::REQUEST_CHARGE, format!("{total:.2}")).with(&headers::ITEM_COUNT, count);
     Ok(with_session(reply, &database, &container, done.slot, lsn))
 }
 
-/// The answer to one operation, as JSON text.
-struct StepResult {
-    text: Vec<u8>,
-    charge: f64,
+/// The operations of a body: JSON, or the rows that .NET sends.
+fn parse(body: &Bytes, rows: bool) -> Result<Vec<Step>, ApiError> {
+    if rows {
+        return Ok(hybrid_row::parse_operations(body)?.into_iter().map(Step::from).collect());
+    }
+    let steps: Vec<JsonStep<'_>> = serde_json::from_slice(body)
+        .map_err(|error| ApiError::bad_request(format!("The batch is invalid: {error}.")))?;
+    Ok(steps.into_iter().map(Step::from).collect())
 }
 
 struct Done {
-    results: Vec<StepResult>,
+    results: Vec<BatchResult>,
     slot: u16,
     failed: bool,
 }
 
-fn join(results: &[StepResult]) -> Vec<u8> {
-    results.iter().map(|result| &result.text[..]).collect::<Vec<_>>().join(&b","[..])
+/// The results as the JSON array that most SDKs read.
+fn to_json(results: &[BatchResult]) -> Vec<u8> {
+    let mut out = vec![b'['];
+    for (n, result) in results.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        let head = format!(
+            "{{\"statusCode\":{},\"subStatusCode\":{},\"requestCharge\":{}",
+            result.status, result.substatus, result.request_charge
+        );
+        out.extend_from_slice(head.as_bytes());
+        if let Some(etag) = &result.etag {
+            out.extend_from_slice(format!(",\"eTag\":{}", json!(etag)).as_bytes());
+        }
+        if let Some(body) = &result.resource_body {
+            out.extend_from_slice(b",\"resourceBody\":");
+            out.extend_from_slice(body);
+        }
+        out.push(b'}');
+    }
+    out.push(b']');
+    out
 }
 
-async fn atomic_batch(
-    call: &Call<'_>,
-    container: &Arc<Container>,
-    steps: &[Step<'_>],
-) -> Result<Done, ApiError> {
+async fn atomic_batch(call: &Call<'_>, container: &Arc<Container>, steps: &[Step]) -> Result<Done, ApiError> {
     let key = call.partition_key()?;
     let slot = container.locate(&key)?.slot();
     let mut operations = Vec::with_capacity(steps.len());
@@ -127,15 +188,12 @@ async fn atomic_batch(
 fn refused(count: usize, number: usize, error: &ApiError, slot: u16) -> Done {
     let results = (0..count).map(|n| match n == number {
         true => failed(error),
-        false => StepResult {
-            text: json!({ "statusCode": FAILED_DEPENDENCY, "requestCharge": 0 }).to_string().into_bytes(),
-            charge: 0.0,
-        },
+        false => BatchResult { status: FAILED_DEPENDENCY, ..BatchResult::default() },
     });
     Done { results: results.collect(), slot, failed: true }
 }
 
-async fn bulk(call: &Call<'_>, container: &Arc<Container>, steps: &[Step<'_>]) -> Result<Done, ApiError> {
+async fn bulk(call: &Call<'_>, container: &Arc<Container>, steps: &[Step]) -> Result<Done, ApiError> {
     call.scope(container)?;
     let shared = call.partition_key_if_any()?;
     let mut done = Done { results: Vec::with_capacity(steps.len()), slot: 0, failed: false };
@@ -157,12 +215,13 @@ async fn bulk_step(
     call: &Call<'_>,
     container: &Arc<Container>,
     shared: Option<&PartitionKey>,
-    step: &Step<'_>,
+    step: &Step,
     slot: &mut u16,
-) -> Result<StepResult, ApiError> {
+) -> Result<BatchResult, ApiError> {
     let own = step.partition_key.as_deref().map(PartitionKey::parse_header).transpose();
     let own = own.map_err(|_| ApiError::partition_key_shape())?;
     let key = own.as_ref().or(shared).ok_or_else(ApiError::partition_key_required)?;
+    call.check_grant_key(key)?;
     *slot = container.locate(key)?.slot();
     let operation = operation(call, container, *slot, step)?;
     let (outcome, _) = call.engine.write(container, key, operation, InvalidTtl::Refuse, call.now).await?;
@@ -173,13 +232,14 @@ fn operation(
     call: &Call<'_>,
     container: &Arc<Container>,
     slot: u16,
-    step: &Step<'_>,
+    step: &Step,
 ) -> Result<Operation, ApiError> {
     let if_match = step.if_match.as_deref().map(IfMatch::parse);
     let id = || step.id.as_deref().map_or(Err(ApiError::missing_properties(&["id"])), item_id);
     let body = || {
-        let text = step.resource_body.ok_or_else(|| ApiError::missing_properties(&["resourceBody"]))?;
-        Ok::<_, ApiError>(text.get().as_bytes())
+        let text =
+            step.resource_body.as_ref().ok_or_else(|| ApiError::missing_properties(&["resourceBody"]))?;
+        Ok::<_, ApiError>(&text[..])
     };
     Ok(match step.operation_type.to_ascii_lowercase().as_str() {
         "create" => {
@@ -210,9 +270,9 @@ fn succeeded(
     call: &Call<'_>,
     container: &Container,
     slot: u16,
-    step: &Step<'_>,
+    step: &Step,
     outcome: &Outcome,
-) -> Result<StepResult, ApiError> {
+) -> Result<BatchResult, ApiError> {
     let etag = outcome.record.as_ref().map(|record| call.engine.etag(container, slot, record));
     let known = step.if_none_match.as_deref().map(IfMatch::parse);
     let unchanged = outcome.effect == Effect::Read
@@ -223,26 +283,29 @@ fn succeeded(
         Effect::Replaced | Effect::Read => StatusCode::OK,
         Effect::Deleted => StatusCode::NO_CONTENT,
     };
-    let mut text =
-        format!("{{\"statusCode\":{},\"requestCharge\":{}", status.as_u16(), outcome.charge).into_bytes();
-    if let (Some(record), Some(etag)) = (&outcome.record, etag) {
-        text.extend_from_slice(format!(",\"eTag\":{}", json!(etag.to_string())).as_bytes());
-        if !unchanged && (outcome.effect == Effect::Read || !step.minimal_return_preference) {
-            text.extend_from_slice(b",\"resourceBody\":");
-            resource::push_document(call.engine, container, slot, record, &mut text)?;
-        }
+    let mut resource_body = None;
+    if let Some(record) = &outcome.record
+        && !unchanged
+        && (outcome.effect == Effect::Read || !step.minimal_return)
+    {
+        let mut body = Vec::with_capacity(record.size() as usize + 512);
+        resource::push_document(call.engine, container, slot, record, &mut body)?;
+        resource_body = Some(Bytes::from(body));
     }
-    text.push(b'}');
-    Ok(StepResult { text, charge: outcome.charge })
+    Ok(BatchResult {
+        status: status.as_u16(),
+        etag: etag.map(|etag| etag.to_string()),
+        resource_body,
+        request_charge: outcome.charge,
+        ..BatchResult::default()
+    })
 }
 
-fn failed(error: &ApiError) -> StepResult {
-    let charge = if error.status == 404 { charge::MISS } else { charge::REFUSED };
-    let value = json!({
-        "statusCode": error.status,
-        "subStatusCode": error.substatus,
-        "requestCharge": charge,
-        "message": error.message,
-    });
-    StepResult { text: value.to_string().into_bytes(), charge }
+fn failed(error: &ApiError) -> BatchResult {
+    BatchResult {
+        status: error.status,
+        substatus: error.substatus,
+        request_charge: if error.status == 404 { charge::MISS } else { charge::REFUSED },
+        ..BatchResult::default()
+    }
 }

@@ -4,11 +4,14 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use mayfly_engine::DocumentId;
 use mayfly_value::json::{self, JsonError, JsonLimits};
 
-use crate::{call::item_id, error::ApiError, resource::SYSTEM_PROPERTIES};
+use crate::{binary_json, call::item_id, error::ApiError, resource::SYSTEM_PROPERTIES};
 
 /// An item as a client sends it: its id, and the document without what the server owns.
 pub fn parse(text: &[u8]) -> Result<(DocumentId, RawDocumentBuf), ApiError> {
-    let document = json::parse_document(text, JsonLimits::default()).map_err(refused)?;
+    let document = match binary_json::is_binary(text) {
+        true => binary_json::parse_document(text, JsonLimits::default())?,
+        false => json::parse_document(text, JsonLimits::default()).map_err(refused)?,
+    };
     let id = match document.get("id") {
         Ok(Some(RawBsonRef::String(id))) => item_id(id)?,
         Ok(Some(_)) => return Err(ApiError::invalid_input()),

@@ -135,18 +135,22 @@ fn required(kind: KeptKind) -> &'static [&'static str] {
     }
 }
 
+/// Everything of one kind and owner, as it is shown.
+fn shaped(call: &Call<'_>, place: &Place<'_>) -> Result<Vec<Value>, ApiError> {
+    call.engine.kept(place.kind, place.owner).iter().map(|kept| shape(call, place, kept)).collect()
+}
+
 /// `GET` of a feed
 pub async fn list_all(call: &Call<'_>) -> Answer {
     let place = call.place()?;
-    let all = call.engine.kept(place.kind, place.owner);
-    list(call, &place.owner_rid, words(place.kind).1, &all, |kept| shape(call, &place, kept))
+    let all = shaped(call, &place)?;
+    list(call, &place.owner_rid, words(place.kind).1, &all, Value::clone)
 }
 
 /// `POST` to a feed with a query
 pub async fn query(call: &Call<'_>) -> Answer {
     let place = call.place()?;
-    let kept = call.engine.kept(place.kind, place.owner);
-    let all: Vec<_> = kept.iter().map(|kept| shape(call, &place, kept)).collect();
+    let all = shaped(call, &place)?;
     resources::query(call, &place.owner_rid, words(place.kind).1, &all)
 }
 
@@ -168,7 +172,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
             (StatusCode::CREATED, kept)
         }
     };
-    Ok(answer(status, &shape(call, &place, &kept), &kept.etag().to_string()))
+    Ok(answer(status, &shape(call, &place, &kept)?, &kept.etag().to_string()))
 }
 
 /// `GET` of a resource
@@ -179,7 +183,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
     }
-    Ok(answer(StatusCode::OK, &shape(call, &place, &kept), &etag.to_string()))
+    Ok(answer(StatusCode::OK, &shape(call, &place, &kept)?, &etag.to_string()))
 }
 
 /// `PUT` of a resource. A user or permission may get another name.
@@ -190,7 +194,7 @@ pub async fn replace(call: &Call<'_>) -> Answer {
     check_permission(call, &place, &value, Some(&present))?;
     let replaced = call.engine.replace_kept(place.kind, &present, &name, value, call.if_match()?, call.now);
     let kept = replaced.await?;
-    Ok(answer(StatusCode::OK, &shape(call, &place, &kept), &kept.etag().to_string()))
+    Ok(answer(StatusCode::OK, &shape(call, &place, &kept)?, &kept.etag().to_string()))
 }
 
 /// `DELETE` of a resource
@@ -244,7 +248,7 @@ fn check_permission(
     }
 }
 
-fn shape(call: &Call<'_>, place: &Place<'_>, kept: &Kept) -> Value {
+fn shape(call: &Call<'_>, place: &Place<'_>, kept: &Kept) -> Result<Value, ApiError> {
     let mut object = match &kept.value {
         Value::Object(object) => object.clone(),
         _ => Map::new(),
@@ -259,9 +263,9 @@ fn shape(call: &Call<'_>, place: &Place<'_>, kept: &Kept) -> Value {
             object.insert("_permissions".into(), json!("permissions/"));
         }
         KeptKind::Permission => {
-            object.insert("_token".into(), json!(call.token_for(kept)));
+            object.insert("_token".into(), json!(call.token_for(kept)?));
         }
         _ => {}
     }
-    Value::Object(object)
+    Ok(Value::Object(object))
 }

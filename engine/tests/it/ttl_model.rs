@@ -20,7 +20,7 @@ use proptest::{
 };
 
 /// Traces per run; `MAYFLY_CASES` says otherwise.
-const CASES: u32 = 48;
+const CASES: u32 = 32;
 
 /// A default, then steps.
 #[derive(Clone)]

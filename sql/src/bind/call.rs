@@ -25,7 +25,9 @@ impl Binder<'_> {
             let message = "The FullTextScore function is only allowed in the ORDER BY RANK clause.";
             return Err(SqlError::new("SC2240", message, span));
         }
-        let Some(function) = Function::find(&call.name) else {
+        // RRF means something only in ORDER BY RANK; elsewhere the service does not know it.
+        let is_rrf = call.name.eq_ignore_ascii_case("RRF");
+        let Some(function) = Function::find(&call.name).filter(|_| !is_rrf) else {
             let message = format!("'{}' is not a recognized built-in function name.", call.name);
             return Err(SqlError::new("SC2005", message, call.name_span));
         };

@@ -10,9 +10,29 @@
 //!
 //! Before a function runs, the count of its arguments was checked, and none of them is undefined unless it
 //! asked to see undefined ([`Function::sees_undefined`]). An argument of the wrong type makes the result
-//! undefined, not an error. Aggregates (COUNT, SUM ...) are not here: the planner knows them.
+//! undefined, not an error. What a function builds is bounded ([`limits`]). Aggregates (COUNT, SUM ...) are not here: the planner knows them.
 
+mod array;
+mod array_totals;
+mod conditional;
+mod conversion;
+mod date;
+mod full_text;
+mod item;
+mod limits;
+mod math;
+mod math_int;
+mod set;
+mod spatial;
+mod string;
+mod string_regex;
+mod string_search;
+#[cfg(test)]
+mod testing;
+mod trigonometry;
 mod type_checks;
+mod utf16;
+mod vector;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -22,7 +42,25 @@ use crate::error::EvalError;
 use crate::value::Value;
 
 /// All functions, one slice per family file.
-pub static FUNCTIONS: &[&[Function]] = &[type_checks::FUNCTIONS];
+pub static FUNCTIONS: &[&[Function]] = &[
+    array::FUNCTIONS,
+    array_totals::FUNCTIONS,
+    conditional::FUNCTIONS,
+    conversion::FUNCTIONS,
+    date::FUNCTIONS,
+    full_text::FUNCTIONS,
+    item::FUNCTIONS,
+    math::FUNCTIONS,
+    math_int::FUNCTIONS,
+    set::FUNCTIONS,
+    spatial::FUNCTIONS,
+    string::FUNCTIONS,
+    string_regex::FUNCTIONS,
+    string_search::FUNCTIONS,
+    trigonometry::FUNCTIONS,
+    type_checks::FUNCTIONS,
+    vector::FUNCTIONS,
+];
 
 /// One built-in function.
 #[derive(Debug, Clone, Copy)]
@@ -43,17 +81,28 @@ pub struct Function {
     pub help: &'static str,
     /// Whether it runs even if an argument is undefined. If not, the result is undefined then.
     pub sees_undefined: bool,
+    /// Whether it reads the context (time, randomness, settings), so that equal arguments may give different
+    /// results in another run. RAND differs even from call to call.
+    pub reads_context: bool,
+    /// Whether it only makes sense in ORDER BY RANK, where the planner computes it. It cannot be called.
+    pub only_in_rank: bool,
     /// The code.
     pub run: Run,
 }
+
+/// Code that always gives a value.
+pub type PlainRun = for<'a> fn(&Context<'_>, &[Value<'a>]) -> Value<'a>;
+
+/// Code that may fail the query.
+pub type FallibleRun = for<'a> fn(&Context<'_>, &[Value<'a>]) -> Result<Value<'a>, EvalError>;
 
 /// The code of a function.
 #[derive(Debug, Clone, Copy)]
 pub enum Run {
     /// Always gives a value, possibly undefined.
-    Plain(for<'a> fn(&Context<'_>, &[Value<'a>]) -> Value<'a>),
+    Plain(PlainRun),
     /// May fail the whole query.
-    Fallible(for<'a> fn(&Context<'_>, &[Value<'a>]) -> Result<Value<'a>, EvalError>),
+    Fallible(FallibleRun),
 }
 
 /// How many arguments a function takes.
@@ -113,7 +162,7 @@ impl Function {
         args: Args,
         signature: &'static str,
         help: &'static str,
-        run: for<'a> fn(&Context<'_>, &[Value<'a>]) -> Value<'a>,
+        run: PlainRun,
     ) -> Function {
         Function {
             name,
@@ -124,8 +173,23 @@ impl Function {
             signature,
             help,
             sees_undefined: false,
+            reads_context: false,
+            only_in_rank: false,
             run: Run::Plain(run),
         }
+    }
+
+    /// A function that may fail the query. Undefined arguments make it undefined.
+    pub const fn failing(
+        name: &'static str,
+        family: Family,
+        args: Args,
+        signature: &'static str,
+        help: &'static str,
+        run: FallibleRun,
+    ) -> Function {
+        let function = Function::new(name, family, args, signature, help, nothing);
+        Function { run: Run::Fallible(run), ..function }
     }
 
     /// The same, and it runs even if arguments are undefined.
@@ -138,12 +202,14 @@ impl Function {
         Function { aliases, ..self }
     }
 
-    /// The same with code that may fail the query.
-    pub const fn fallible(
-        self,
-        run: for<'a> fn(&Context<'_>, &[Value<'a>]) -> Result<Value<'a>, EvalError>,
-    ) -> Function {
-        Function { run: Run::Fallible(run), ..self }
+    /// The same, and its result depends on the run.
+    pub const fn reads_context(self) -> Function {
+        Function { reads_context: true, ..self }
+    }
+
+    /// The same, and only ORDER BY RANK may hold it.
+    pub const fn only_in_rank(self) -> Function {
+        Function { only_in_rank: true, ..self }
     }
 
     /// Finds a function by its name or an alias, in any case.
@@ -177,6 +243,29 @@ impl Function {
     }
 }
 
+/// Stands in for code that is never run.
+fn nothing<'a>(_: &Context<'_>, _: &[Value<'a>]) -> Value<'a> {
+    Value::Undefined
+}
+
+/// Three-valued AND: false wins over undefined, undefined over true.
+fn all(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut result = Some(true);
+    for answer in answers {
+        match answer {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None => result = None,
+        }
+    }
+    result
+}
+
+/// Three-valued OR: true wins over undefined, undefined over false.
+fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    all(answers.map(|answer| answer.map(|yes| !yes))).map(|none| !none)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +282,83 @@ mod tests {
             assert!(function.max_args.is_none_or(|max| max >= function.min_args), "{}", function.name);
             assert!(!function.help.contains('\n') && function.help.ends_with('.'), "{}", function.name);
             assert!(function.signature.contains('('), "{}", function.name);
+        }
+    }
+
+    /// Every line of the tables at the end of the family files.
+    const CASES: &[&[testing::Case]] = &[
+        array::CASES,
+        array_totals::CASES,
+        conditional::CASES,
+        conversion::CASES,
+        date::CASES,
+        full_text::CASES,
+        item::CASES,
+        math::CASES,
+        math_int::CASES,
+        set::CASES,
+        spatial::CASES,
+        string::CASES,
+        string_regex::CASES,
+        string_search::CASES,
+        trigonometry::CASES,
+        type_checks::CASES,
+        vector::CASES,
+    ];
+
+    #[test]
+    fn cases_give_what_they_say() {
+        let faults: Vec<String> =
+            CASES.iter().copied().flatten().filter_map(|case| testing::fault(*case)).collect();
+        assert!(faults.is_empty(), "{} cases are off:\n{}", faults.len(), faults.join("\n"));
+    }
+
+    #[test]
+    fn every_function_has_a_case_with_a_result() {
+        for function in FUNCTIONS.iter().copied().flatten().filter(|function| !function.only_in_rank) {
+            let mut cases = CASES.iter().copied().flatten();
+            let shown = cases.any(|(name, _, expected)| *name == function.name && *expected != "undefined");
+            assert!(shown, "{} has no case", function.name);
+        }
+    }
+
+    /// Whatever the arguments are, there is a value or an error, and undefined in gives undefined out unless
+    /// the function asked for it.
+    #[test]
+    fn no_argument_makes_a_function_panic() {
+        let odd = [
+            "undefined",
+            "null",
+            "true",
+            "0",
+            "-1",
+            "1.5",
+            "1e300",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "NaN",
+            "Infinity",
+            r#""""#,
+            r#""é😀a""#,
+            r#""2020-02-29T""#,
+            r#""2020-02-29""#,
+            r#""yyyy""#,
+            "[]",
+            r#"[1,"a",null,[{}]]"#,
+            "{}",
+            r#"{"type":"Polygon","coordinates":[[[0,0],[9,90],[0,-90],[0,0]]]}"#,
+        ];
+        for function in FUNCTIONS.iter().copied().flatten() {
+            let count = function.min_args.max(1)..=function.max_args.unwrap_or(4).min(4);
+            for count in count.filter(|count| function.takes(*count)) {
+                // All pairs; of the triples a sample.
+                let stride = if count > 2 { 13 } else { 1 };
+                for at in (0..odd.len().pow(count.min(3) as u32)).step_by(stride) {
+                    let pick = |place: u32| odd[(at / odd.len().pow(place.min(2))) % odd.len()];
+                    let args: Vec<&str> = (0..count as u32).map(pick).collect();
+                    let _ = testing::call(function.name, &args.join(","));
+                }
+            }
         }
     }
 }

@@ -9,8 +9,7 @@
 use std::cmp::Ordering;
 
 use super::memory::Memory;
-use super::stage::distance_direction;
-use crate::ast::Direction;
+use super::stage::distance_counts_up;
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::eval::{Env, eval};
@@ -32,7 +31,7 @@ pub(crate) struct Ranker<'p> {
 /// One score, with what is known about all documents.
 enum Component {
     Text { functions: TextFunctions, terms: Vec<Value<'static>>, words: f64, hits: Vec<i64> },
-    Vector { direction: Direction },
+    Vector { counts_up: bool },
 }
 
 #[derive(Clone, Copy)]
@@ -127,7 +126,7 @@ impl Component {
     fn new(score: &Score, context: &Context<'_>) -> Result<Component, EvalError> {
         match score {
             Score::Vector { distance } => {
-                Ok(Component::Vector { direction: distance_direction(distance, context) })
+                Ok(Component::Vector { counts_up: distance_counts_up(distance, context) })
             }
             Score::Text { terms, .. } => {
                 let find = |name: &str| {
@@ -155,10 +154,9 @@ impl Component {
         context: &Context<'_>,
     ) -> Result<Option<f64>, EvalError> {
         match self {
-            Component::Vector { direction } => Ok(input.as_f64().map(|distance| match direction {
-                Direction::Ascending => -distance,
-                Direction::Descending => distance,
-            })),
+            Component::Vector { counts_up } => {
+                Ok(input.as_f64().map(|distance| if *counts_up { -distance } else { distance }))
+            }
             Component::Text { functions, terms, words, hits } => {
                 let args = [
                     input.clone(),

@@ -13,7 +13,7 @@ use super::source::rows;
 use crate::ast::Direction;
 use crate::context::Context;
 use crate::error::EvalError;
-use crate::eval::{Env, eval};
+use crate::eval::{Env, eval, negate};
 use crate::plan::{Block, Bound, Input, Over, Sort, SortDirection};
 use crate::value::Value;
 
@@ -40,7 +40,12 @@ struct Tail<'p> {
     distinct: Option<Distinct>,
     sorter: Option<Sorter>,
     ranker: Option<Ranker<'p>>,
+    /// Which sort keys are distances that grow as vectors differ. They are sorted by their negative, so that
+    /// the nearest comes first and what has no distance last.
+    counts_up: Vec<bool>,
     memory: Memory,
+    /// The rows given since the last document: a join can make endlessly many of one.
+    page: Memory,
     progress: Progress,
 }
 
@@ -52,7 +57,7 @@ impl<'p> Stage<'p> {
         };
         let is_sorted = !block.order.is_empty();
         let wanted = block.limit.map(|limit| limit.saturating_add(block.offset));
-        let sorter = is_sorted.then(|| Sorter::new(directions(block, context), block.distinct, wanted));
+        let sorter = is_sorted.then(|| Sorter::new(directions(block), block.distinct, wanted));
         let ranker = match &block.rank {
             Some(rank) => Some(Ranker::new(rank, context)?),
             None => None,
@@ -62,7 +67,9 @@ impl<'p> Stage<'p> {
             distinct: (block.distinct && !is_sorted).then(Distinct::default),
             sorter,
             ranker,
+            counts_up: block.order.iter().map(|sort| counts_up(sort, context)).collect(),
             memory: Memory::of(context),
+            page: Memory::of(context),
             progress: Progress::default(),
         };
         Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail })
@@ -91,6 +98,7 @@ impl<'p> Stage<'p> {
         if let Input::Once = self.block.input {
             return Ok(out);
         }
+        self.tail.page = Memory::of(context);
         let inputs = match &mut self.inner {
             Some(inner) => inner.push(document, context)?,
             None => vec![document],
@@ -189,8 +197,9 @@ impl<'p> Tail<'p> {
         }
         if let Some(sorter) = &mut self.sorter {
             let mut keys = Vec::with_capacity(block.order.len());
-            for sort in &block.order {
-                keys.push(eval(&sort.key, env)?.into_owned());
+            for (sort, counts_up) in block.order.iter().zip(&self.counts_up) {
+                let key = eval(&sort.key, env)?;
+                keys.push(if *counts_up { negate(&key) } else { key.into_owned() });
             }
             sorter.add(keys, row.into_owned(), &mut self.memory)?;
             return Ok(Flow::More);
@@ -209,18 +218,19 @@ impl<'p> Tail<'p> {
         {
             return Ok(Flow::More);
         }
-        Ok(self.deliver(row, out))
+        self.deliver(row, out)
     }
 
     /// OFFSET and LIMIT.
-    fn deliver<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Flow {
+    fn deliver<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError> {
         if self.progress.skipped < self.block.offset {
             self.progress.skipped += 1;
         } else if !self.is_full() {
             self.progress.given += 1;
+            self.page.take(row.size())?;
             out.push(row);
         }
-        if self.is_full() { Flow::Enough } else { Flow::More }
+        Ok(if self.is_full() { Flow::Enough } else { Flow::More })
     }
 
     fn is_full(&self) -> bool {
@@ -232,7 +242,7 @@ impl<'p> Tail<'p> {
             // The sorter has removed duplicates already.
             let sorted: Vec<_> = sorter.finish(&mut self.memory).collect();
             for row in sorted {
-                self.deliver(row, out);
+                self.deliver(row, out)?;
             }
         }
         if let Some(ranker) = self.ranker.take() {
@@ -244,21 +254,25 @@ impl<'p> Tail<'p> {
     }
 }
 
-/// The directions of the sort keys, now that the container's vector policy is known.
-fn directions(block: &Block, context: &Context<'_>) -> Vec<Direction> {
+fn directions(block: &Block) -> Vec<Direction> {
     let direction = |sort: &Sort| match sort.direction {
         SortDirection::Fixed(direction) => direction,
-        SortDirection::MostSimilar => distance_direction(&sort.key, context),
+        SortDirection::MostSimilar => Direction::Descending,
     };
     block.order.iter().map(direction).collect()
 }
 
-/// The direction in which vectors become less similar: only the euclidean distance counts up.
-pub(super) fn distance_direction(distance: &Bound, context: &Context<'_>) -> Direction {
-    let Bound::VectorDistance { args, path, .. } = distance else { return Direction::Descending };
+fn counts_up(sort: &Sort, context: &Context<'_>) -> bool {
+    sort.direction == SortDirection::MostSimilar && distance_counts_up(&sort.key, context)
+}
+
+/// Whether a distance grows as vectors differ. Only the euclidean one does; the query or the container's
+/// vector policy says which it is.
+pub(super) fn distance_counts_up(distance: &Bound, context: &Context<'_>) -> bool {
+    let Bound::VectorDistance { args, path, .. } = distance else { return false };
     let options = args.get(3).and_then(Bound::constant);
     let named = options.map(|options| options.property("distanceFunction"));
     let policy = path.as_deref().and_then(|path| context.settings.distance_function(path));
     let function = named.as_ref().and_then(|named| named.as_str()).or(policy).unwrap_or_default();
-    if function.eq_ignore_ascii_case("euclidean") { Direction::Ascending } else { Direction::Descending }
+    function.eq_ignore_ascii_case("euclidean")
 }

@@ -1,6 +1,7 @@
 //! Properties that hold for every query.
 
-use mayfly_sql::Query;
+use mayfly_sql::{Context, Document, Query, Value};
+use mayfly_value::json::{JsonLimits, parse_document};
 use proptest::prelude::*;
 
 /// Expressions as text, from small pieces.
@@ -70,6 +71,27 @@ fn query() -> impl Strategy<Value = String> {
     (select, from, tail).prop_map(|(select, from, tail)| format!("{select} {from} {tail}"))
 }
 
+/// The rows over a few documents, or what went wrong (without the words of the text).
+fn rows(query: &Query) -> Result<Vec<String>, String> {
+    let documents = [
+        r#"{"id":"1","a":1,"b c":"x","items":[{"x":2}],"tags":[1,"a",null,{"x":[0,{"y":5}]}],"k":true,"t":"x"}"#,
+        r#"{"id":"2","a":{"b c":[1,2]},"items":[],"tags":[[1],[1.0],{}],"k":1.5,"b":2}"#,
+        r#"{}"#,
+    ];
+    let params = [("@p", Value::parse_json(br#"{"x":[1,{"y":"z"}]}"#).expect("JSON")), ("n", Value::Int(5))];
+    let plan = query.bind(&params).map_err(|error| format!("{:?}", error.code))?;
+    let mut run = plan.run(Context::new(0, 0)).map_err(|error| error.to_string())?;
+    let mut rows = Vec::new();
+    for document in documents {
+        let body = parse_document(document.as_bytes(), JsonLimits::default()).expect("JSON");
+        let found = run.push(&Document { body: &body, system: &[] }).map_err(|error| error.to_string())?;
+        rows.extend(found.iter().map(Value::to_json));
+    }
+    let found = run.finish().map_err(|error| error.to_string())?;
+    rows.extend(found.iter().map(Value::to_json));
+    Ok(rows)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
@@ -81,6 +103,14 @@ proptest! {
         let again = Query::parse(&printed);
         prop_assert!(again.is_ok(), "{}\n{:?}", printed, again);
         prop_assert_eq!(again.unwrap().to_string(), printed);
+    }
+
+    /// A query and its canonical form give the same rows, and neither panics on any document.
+    #[test]
+    fn the_canonical_form_means_the_same(text in query()) {
+        let parsed = Query::parse(&text).unwrap();
+        let canonical = Query::parse(&parsed.to_string()).unwrap();
+        prop_assert_eq!(rows(&parsed), rows(&canonical));
     }
 
     /// No text makes the parser panic.
@@ -137,9 +167,48 @@ fn the_deepest_queries_run() {
             Query::parse(&text).ok()
         });
         let plan = deepest.unwrap().bind(&[]).unwrap();
-        let run = plan.run(mayfly_sql::Context::new(0, 0)).unwrap();
+        let run = plan.run(Context::new(0, 0)).unwrap();
         let rows = run.finish().unwrap();
         let json: Vec<String> = rows.iter().map(|row| row.to_json()).collect();
         assert_eq!(json.len(), 1, "{open}");
     }
+}
+
+/// A query that makes its value larger at each step fails instead of running out of memory or stack.
+#[test]
+fn values_are_bounded() {
+    let run = |text: &str| {
+        let plan = Query::parse(text).unwrap().bind(&[]).unwrap();
+        let mut context = Context::new(0, 0);
+        context.memory_bytes_max = 40 << 20;
+        let run = plan.run(context).unwrap();
+        run.finish().map(|rows| rows.len()).map_err(|error| error.to_string())
+    };
+    let nested = |start: &str, step: &str, levels: usize| {
+        let mut text = format!("SELECT VALUE {start}");
+        for _ in 0..levels {
+            text = format!("SELECT VALUE {step} FROM ({text}) s");
+        }
+        text
+    };
+    let too_large = Err("The query builds a value larger than 16777216 bytes.".to_owned());
+    let too_deep = Err("The query builds a value that nests too deep.".to_owned());
+    assert_eq!(run(&nested("1", "[s, s]", 15)), Ok(1));
+    assert_eq!(run(&nested("1", "[s, s]", 60)), too_large);
+    assert_eq!(run(&nested("1", "{a: s, b: s}", 60)), too_large);
+    assert_eq!(run(&nested("'x'", "s || s", 60)), too_large);
+    assert_eq!(run(&nested("1", &format!("{}s{}", "[".repeat(40), "]".repeat(40)), 50)), too_deep);
+    // A cross product of one row with itself, again and again.
+    let arrays = "[1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10]";
+    let joins: String = (0..9).map(|n| format!(" JOIN x{n} IN (SELECT VALUE {arrays})")).collect();
+    let product = run(&format!("SELECT VALUE 1 FROM (SELECT VALUE 1) c{joins}"));
+    assert!(product.unwrap_err().starts_with("The query needs more than"));
+}
+
+/// The text of a query is bounded.
+#[test]
+fn long_texts_are_refused() {
+    let text = format!("SELECT VALUE '{}'", "x".repeat(600_000));
+    let error = Query::parse(&text).unwrap_err();
+    assert_eq!((error.code, error.location), (Some("SC3020"), Some((0, text.len()))));
 }

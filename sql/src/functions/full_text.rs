@@ -1,0 +1,209 @@
+//! Words in text.
+//!
+//! Searching works on any text by reading it; there is no index. A term is text, matched as a phrase, or an
+//! object `{"term": ..., "distance": 1}` that forgives that many wrong letters per word. All text is analysed as
+//! English.
+
+mod stem;
+mod words;
+
+use std::sync::Arc;
+
+use words::{Word, occurrences, words};
+
+use super::{Args, Family, Function, PlainRun};
+use crate::context::Context;
+use crate::error::EvalError;
+use crate::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    text(
+        "FULLTEXTCONTAINS",
+        Args::exactly(2),
+        "FULLTEXTCONTAINS(s, term)",
+        "Whether the text holds the word or phrase.",
+        contains_all,
+    ),
+    text(
+        "FULLTEXTCONTAINSALL",
+        Args::at_least(2),
+        "FULLTEXTCONTAINSALL(s, term1 [, ...])",
+        "Whether the text holds every term.",
+        contains_all,
+    ),
+    text(
+        "FULLTEXTCONTAINSANY",
+        Args::at_least(2),
+        "FULLTEXTCONTAINSANY(s, term1 [, ...])",
+        "Whether the text holds one of the terms.",
+        contains_any,
+    ),
+    rank(
+        "FULLTEXTSCORE",
+        "FULLTEXTSCORE(s, term1 [, ...])",
+        "How well the text fits the terms (BM25); only in ORDER BY RANK.",
+        full_text_score,
+    ),
+    rank(
+        "RRF",
+        "RRF(score1, score2 [, ...] [, weights])",
+        "Several rankings fused into one; only in ORDER BY RANK.",
+        rrf,
+    ),
+    text(
+        "_FULLTEXTSCORE",
+        Args::exactly(5),
+        "_FULLTEXTSCORE(s, terms, documents, words, hits)",
+        "FULLTEXTSCORE with the statistics a client gathered.",
+        score_with_statistics,
+    ),
+    text(
+        "_FULLTEXTWORDCOUNT",
+        Args::exactly(1),
+        "_FULLTEXTWORDCOUNT(s)",
+        "How many words the text has, for the statistics.",
+        word_count,
+    ),
+];
+
+const fn text(
+    name: &'static str,
+    args: Args,
+    signature: &'static str,
+    help: &'static str,
+    run: PlainRun,
+) -> Function {
+    Function::new(name, Family::FullText, args, signature, help, run)
+}
+
+const fn rank(
+    name: &'static str,
+    signature: &'static str,
+    help: &'static str,
+    run: super::FallibleRun,
+) -> Function {
+    Function::failing(name, Family::FullText, Args::at_least(2), signature, help, run).only_in_rank()
+}
+
+/// What to look for.
+struct Term {
+    phrase: Arc<Vec<Word>>,
+    edits: usize,
+}
+
+impl Term {
+    /// The most wrong letters a term may forgive.
+    const EDITS_MAX: i64 = 2;
+
+    fn of(context: &Context<'_>, value: &Value<'_>) -> Option<Term> {
+        let (text, edits) = match value {
+            Value::String(_) => (value.borrow(), 0),
+            Value::Object(object) => (object.get("term"), object.get("distance").as_i64()?),
+            _ => return None,
+        };
+        if !(0..=Self::EDITS_MAX).contains(&edits) {
+            return None;
+        }
+        let text = text.as_str()?;
+        Some(Term { phrase: context.cached(text, || words(text)), edits: edits as usize })
+    }
+
+    fn occurrences(&self, words: &[Word]) -> usize {
+        occurrences(words, &self.phrase, self.edits)
+    }
+}
+
+/// The words of the text and the terms; None if one of them is not text.
+fn parsed(context: &Context<'_>, args: &[Value<'_>]) -> Option<(Vec<Word>, Vec<Term>)> {
+    let (text, terms) = args.split_first()?;
+    let terms = terms.iter().map(|term| Term::of(context, term)).collect::<Option<_>>()?;
+    Some((words(text.as_str()?), terms))
+}
+
+/// A term without words (only stop words, or nothing) is found nowhere.
+fn contains_all<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+    let found = parsed(context, args);
+    found.map(|(words, terms)| terms.iter().all(|term| term.occurrences(&words) > 0)).into()
+}
+
+fn contains_any<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+    let found = parsed(context, args);
+    found.map(|(words, terms)| terms.iter().any(|term| term.occurrences(&words) > 0)).into()
+}
+
+fn full_text_score<'a>(_: &Context<'_>, _: &[Value<'a>]) -> Result<Value<'a>, EvalError> {
+    Err(EvalError::Unsupported { feature: "FullTextScore outside of ORDER BY RANK".to_owned() })
+}
+
+fn rrf<'a>(_: &Context<'_>, _: &[Value<'a>]) -> Result<Value<'a>, EvalError> {
+    Err(EvalError::Unsupported { feature: "RRF outside of ORDER BY RANK".to_owned() })
+}
+
+fn word_count<'a>(_: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+    let [Value::String(text)] = args else { return Value::Undefined };
+    Value::Int(words(text).len() as i64)
+}
+
+fn score_with_statistics<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+    let [text, Value::Array(terms), documents, all_words, Value::Array(hits)] = args else {
+        return Value::Undefined;
+    };
+    let arguments: Vec<Value<'_>> = std::iter::once(text.clone()).chain(terms.iter()).collect();
+    let hits: Option<Vec<f64>> = hits.iter().map(|count| count.as_f64()).collect();
+    let (Some((words, terms)), Some(hits)) = (parsed(context, &arguments), hits) else {
+        return Value::Undefined;
+    };
+    let (Some(documents), Some(all_words)) = (documents.as_f64(), all_words.as_f64()) else {
+        return Value::Undefined;
+    };
+    let length = words.len() as f64 / (all_words / documents);
+    if terms.len() != hits.len() || length.is_nan() {
+        return Value::Undefined;
+    }
+    let of_term =
+        |(term, hits): (&Term, &f64)| bm25(term.occurrences(&words) as f64, length, documents, *hits);
+    Value::Double(terms.iter().zip(&hits).map(of_term).sum())
+}
+
+/// What one term adds to the score of a text: more for a term that is frequent in it, that is rare elsewhere, and
+/// for a text that is short. `length` is relative to the average.
+fn bm25(frequency: f64, length: f64, documents: f64, hits: f64) -> f64 {
+    /// How soon repetition stops to count. The usual value.
+    const K1: f64 = 1.2;
+    /// How much the length counts. The usual value.
+    const B: f64 = 0.75;
+    let rarity = (1.0 + (documents - hits + 0.5) / (hits + 0.5)).ln();
+    rarity * frequency * (K1 + 1.0) / (frequency + K1 * (1.0 - B + B * length))
+}
+
+#[cfg(test)]
+pub(super) const CASES: &[super::testing::Case] = &[
+    ("FULLTEXTCONTAINS", r#""Red Bicycles for sale","bicycle""#, "true"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycles for sale","RED bicycle""#, "true"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycles for sale","bicycle red""#, "false"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycles for sale","bicycles sale""#, "true"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycles for sale","cycle""#, "false"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycles for sale","the""#, "false"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycles",{"term":"bycycle","distance":1}"#, "false"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycle",{"term":"bycycle","distance":1}"#, "true"),
+    ("FULLTEXTCONTAINS", r#""Red Bicycles",{"term":"bycycle","distance":2}"#, "true"),
+    ("FULLTEXTCONTAINS", r#""Red",{"term":"red","distance":3}"#, "undefined"),
+    ("FULLTEXTCONTAINS", r#""Red",{"term":1,"distance":1}"#, "undefined"),
+    ("FULLTEXTCONTAINS", r#""Red",{}"#, "undefined"),
+    ("FULLTEXTCONTAINS", r#"["Red"],"red""#, "undefined"),
+    ("FULLTEXTCONTAINS", r#"undefined,"red""#, "undefined"),
+    ("FULLTEXTCONTAINS", r#""Red",1"#, "undefined"),
+    ("FULLTEXTCONTAINSALL", r#""Red Bicycles for sale","sale","red""#, "true"),
+    ("FULLTEXTCONTAINSALL", r#""Red Bicycles for sale","sale","blue""#, "false"),
+    ("FULLTEXTCONTAINSALL", r#""Red","red",null"#, "undefined"),
+    ("FULLTEXTCONTAINSANY", r#""Red Bicycles for sale","blue","sale""#, "true"),
+    ("FULLTEXTCONTAINSANY", r#""Red Bicycles for sale","blue","rent""#, "false"),
+    ("FULLTEXTCONTAINSANY", r#"1,"red""#, "undefined"),
+    ("_FULLTEXTSCORE", r#""blue",["red"],2,2,[1]"#, "0"),
+    ("_FULLTEXTSCORE", r#""red",["red"],2,2,[1]"#, "0.6931471805599453"),
+    ("_FULLTEXTSCORE", r#""red",["red"],2,2,[1,1]"#, "undefined"),
+    ("_FULLTEXTSCORE", r#""red",["red"],2,"2",[1]"#, "undefined"),
+    ("_FULLTEXTWORDCOUNT", r#""The red bicycle, and a blue one""#, "4"),
+    ("_FULLTEXTWORDCOUNT", r#""""#, "0"),
+    ("_FULLTEXTWORDCOUNT", "1", "undefined"),
+];
