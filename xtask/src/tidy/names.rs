@@ -62,7 +62,8 @@ fn names(line: &str) -> Vec<&str> {
         code.split("::").all(word)
     };
     let candidates = codes(line).filter_map(|code| match code.strip_suffix("()") {
-        Some(function) => Some(function),
+        // In capitals it is a function of the query language.
+        Some(function) => function.contains(char::is_lowercase).then_some(function),
         None => code.contains("::").then_some(code),
     });
     candidates.filter(plain).collect()
