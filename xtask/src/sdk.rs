@@ -170,7 +170,8 @@ mod tests {
             pytest("=== 1 failed, 2 passed, 1 error in 0.1s ==="),
             Some(Count { passed: 2, failed: 2 })
         );
-        assert_eq!(pytest("no tests ran in 0.01s"), None);
+        assert_eq!(pytest("no tests ran in 0.01s"), Some(Count::default()));
+        assert_eq!(pytest("tests/test_ttl.py ...."), None);
         assert_eq!(node("ℹ pass 12"), Some(Count { passed: 12, failed: 0 }));
         assert_eq!(node("ℹ fail 1"), Some(Count { passed: 0, failed: 1 }));
         assert_eq!(node("ℹ duration_ms 12.5"), None);

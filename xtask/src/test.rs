@@ -66,7 +66,7 @@ fn unit() -> Result<String> {
     docs::check()?;
     run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
     // Always the whole workspace: a selection would unify features differently and build everything anew.
-    Ok(run_tests(&mut cargo(&["test", "--workspace", "--quiet"]), libtest)?.to_string())
+    Ok(run_tests(&mut cargo(&["test", "--workspace", "--quiet", "--no-fail-fast"]), libtest)?.to_string())
 }
 
 /// The scripts are tests like others, in modules called `scripts`.

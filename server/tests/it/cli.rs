@@ -67,7 +67,7 @@ fn refusals_name_the_reason_and_exit_with_2() {
         (vec!["--store", "postgres://u:secret@h/db"], "not in this version"),
         (vec!["--key", "!"], "--key"),
         (vec!["--port", "70000"], "--port"),
-        (vec!["check", "--data-dir", "/nowhere"], "/nowhere is not a directory"),
+        (vec!["check", "--data-dir", "/nowhere"], "no Mayfly data in /nowhere"),
     ] {
         let (code, stdout, stderr) = run(&mut mayfly(&arguments));
         assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
