@@ -89,10 +89,8 @@ impl Call<'_> {
         if self.grant.is_some_and(|grant| !grant.covers_container(rid)) {
             return Err(resource_token::forbidden());
         }
-        if let Some(intended) = self.text(&headers::INTENDED_COLLECTION_RID)? {
-            if intended != rid.encode() {
-                return Err(ApiError::incorrect_container_rid());
-            }
+        if self.text(&headers::INTENDED_COLLECTION_RID)?.is_some_and(|intended| intended != rid.encode()) {
+            return Err(ApiError::incorrect_container_rid());
         }
         Ok((database, container))
     }

@@ -201,6 +201,7 @@ impl Catalog {
             index: IndexState::first(definition.indexing.mode),
             slots,
             modified: now.seconds(),
+            revision: 1,
             definition,
         };
         let guards = vec![

@@ -27,6 +27,8 @@ pub(crate) struct ContainerRow {
     pub ttl: TtlPolicy,
     pub index: IndexState,
     pub modified: u64,
+    /// Raised by every change that its owner makes; background work does not touch it.
+    pub revision: u64,
 }
 
 /// Which generation of index entries is being kept.
@@ -135,7 +137,7 @@ impl Container {
 
     /// Changes with every change of the definition.
     pub fn etag(&self) -> Etag {
-        Etag::new(self.id, u16::MAX, self.version)
+        Etag::new(self.id, u16::MAX, self.row.revision)
     }
 
     /// Which generation of index entries is kept, and whether it is whole.

@@ -238,6 +238,7 @@ impl Engine {
                     row.ttl = row.ttl.with_default(definition.default_ttl, now);
                 }
                 row.modified = now.seconds();
+                row.revision += 1;
                 row.definition = definition;
                 Ok(())
             })

@@ -5,7 +5,7 @@
 
 use bson::{RawBsonRef, RawDocument};
 use mayfly_storage::store::Key;
-use mayfly_value::{keycode, order::Order, partition::Epk, walk};
+use mayfly_value::{digest, keycode, order::Order, partition::Epk, walk};
 
 use crate::{
     container::Container,
@@ -69,13 +69,25 @@ fn push_component(out: &mut Vec<u8>, value: Option<RawBsonRef<'_>>, descending: 
     }
 }
 
+/// A long value stands in a unique row by its digest: whole, and without making the key too long.
+const UNIQUE_VALUE_BYTES_MAX: usize = 128;
+
+fn push_unique(out: &mut Vec<u8>, value: RawBsonRef<'_>) {
+    let start = out.len();
+    keycode::push_value(out, value, Order::Cosmos);
+    if out.len() - start > UNIQUE_VALUE_BYTES_MAX {
+        out.truncate(start + UNIQUE_VALUE_BYTES_MAX);
+        out.extend_from_slice(&digest::digest(value));
+    }
+}
+
 /// The rows of a document's unique keys. A missing value takes part like any other.
 pub(crate) fn unique_keys(container: &Container, shard: Shard, hash: &Epk, body: &RawDocument) -> Vec<Key> {
     let rows = container.unique_keys.iter().enumerate().map(|(number, paths)| {
         let mut values = Vec::new();
         for path in paths {
             match path.get(body) {
-                Some(value) => keycode::push_value(&mut values, value, Order::Cosmos),
+                Some(value) => push_unique(&mut values, value),
                 None => keycode::push_undefined(&mut values, Order::Cosmos),
             }
         }

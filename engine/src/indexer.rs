@@ -137,6 +137,7 @@ impl Engine {
         let added = self.catalog().change_container(container, None, |row| {
             (row.ttl, number) = row.ttl.with_date_rule(path, seconds)?;
             row.modified = now.seconds();
+            row.revision += 1;
             Ok(())
         });
         let mut container = added.await?;
@@ -162,6 +163,7 @@ impl Engine {
             let told = now.max(self.timeline().told());
             row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, told)?;
             row.modified = now.seconds();
+            row.revision += 1;
             Ok(())
         });
         change.await

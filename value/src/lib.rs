@@ -12,6 +12,7 @@
 //! - [`order`]: what sorts before what, for Cosmos and for MongoDB; [`number`] compares numbers.
 //! - [`keycode`]: the same order as bytes of a key.
 //! - [`partition`]: partition keys, the hashes the SDKs also compute, and slots.
+//! - [`digest`]: a short stand-in for a long value.
 //! - [`foreign`]: what can be wrong with BSON bytes.
 //!
 //! Holds: everything here is synchronous, does no I/O, reads no clock, and never panics, whatever bytes it
@@ -23,6 +24,7 @@
 
 pub use bson;
 
+pub mod digest;
 pub mod foreign;
 pub mod json;
 pub mod keycode;

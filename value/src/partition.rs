@@ -12,7 +12,7 @@
 
 mod definition;
 mod epk;
-mod murmur;
+pub(crate) mod murmur;
 mod slots;
 
 use std::hash::{Hash, Hasher};

@@ -75,6 +75,7 @@ scripts! {
         index_switched_off
         pages_while_an_index_is_built
         reads_in_a_batch_have_versions
+        unique_long_values
     }
     ttl {
         boundary_second

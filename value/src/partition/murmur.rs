@@ -24,7 +24,7 @@ pub(super) fn murmur3_32(data: &[u8]) -> u32 {
 }
 
 /// MurmurHash3 x64, 128 bits, as its two halves.
-pub(super) fn murmur3_128(data: &[u8]) -> (u64, u64) {
+pub(crate) fn murmur3_128(data: &[u8]) -> (u64, u64) {
     const C1: u64 = 0x87C3_7B91_1142_53D5;
     const C2: u64 = 0x4CF5_AD43_2745_937F;
     let mix_low = |block: u64| block.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2);
