@@ -7,7 +7,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use mayfly_storage::store::{Batch, Counter, Put, Stats, Store};
@@ -43,6 +43,7 @@ struct Inner {
     ids: Arc<dyn Ids>,
     metrics: Metrics,
     read_only: AtomicBool,
+    unreclaimed: AtomicU64,
 }
 
 /// Collects what an engine is made of.
@@ -77,6 +78,7 @@ impl Builder {
             ids: self.ids,
             metrics: Metrics::default(),
             read_only: AtomicBool::new(false),
+            unreclaimed: AtomicU64::new(0),
         };
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -146,6 +148,11 @@ impl Engine {
     /// What the engine counts.
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
+    }
+
+    /// Bytes purged since the store was last asked to give space back.
+    pub(crate) fn unreclaimed(&self) -> &AtomicU64 {
+        &self.inner.unreclaimed
     }
 
     /// What the store says about itself.

@@ -11,8 +11,14 @@
 //! written again at the same moment survives. The batches are background work: behind everybody else, and not synced
 //! for their own sake. A tick takes a bounded number of documents from each container, so that none waits for
 //! another's backlog.
+//!
+//! A store may keep what was deleted in its files. Giving those back is dear, so it is asked to only after a good part
+//! of what it holds was purged.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use mayfly_storage::{
     Error as StoreError,
@@ -33,6 +39,16 @@ use crate::{
 
 /// Documents taken from one slot in one batch. Larger ones did not purge faster and held up writes for longer.
 const VICTIMS_MAX: usize = 128;
+
+/// Purged bytes that are worth asking the store for its space: below this, its files hardly shrink.
+const RECLAIM_BYTES_MIN: u64 = 16 * 1024 * 1024;
+
+/// They must also be one part in this many of what is on disk: the store may go through all of it, so it handles at
+/// most three bytes for each that was purged.
+const RECLAIM_DISK_PARTS: u64 = 3;
+
+/// What of the disk is journal and not content, at most.
+const JOURNAL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What a tick did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +86,22 @@ impl Engine {
         Ok(purged)
     }
 
+    /// Lets the store give space back if enough was purged since the last time; whether it was. Takes seconds for each
+    /// gigabyte, while everything else goes on. Call when purge has caught up.
+    pub async fn reclaim(&self) -> Result<bool> {
+        let content = || self.store_stats().disk_bytes.saturating_sub(JOURNAL_BYTES);
+        let purged = self.unreclaimed().load(Relaxed);
+        if purged < RECLAIM_BYTES_MIN || purged < content() / RECLAIM_DISK_PARTS {
+            return Ok(false);
+        }
+        let purged = self.unreclaimed().swap(0, Relaxed);
+        let reclaimed = self.store().reclaim().await;
+        if reclaimed.is_err() {
+            self.unreclaimed().fetch_add(purged, Relaxed);
+        }
+        Ok(reclaimed.map(|()| true)?)
+    }
+
     /// One tick for one container.
     pub(crate) async fn purge_container(&self, container: &Arc<Container>, now: Timestamp) -> Result<Purged> {
         let mut purged = Purged::default();
@@ -83,6 +115,7 @@ impl Engine {
         let metrics = self.metrics().of(container.id);
         metrics.purged_documents.add(purged.documents);
         metrics.purged_bytes.add(purged.bytes);
+        self.unreclaimed().fetch_add(purged.bytes, Relaxed);
         Ok(purged)
     }
 

@@ -19,6 +19,7 @@ use mayfly_storage::{
     memory::MemoryStore,
     store::Store,
 };
+use tokio::sync::Notify;
 
 use crate::{
     admin,
@@ -53,6 +54,8 @@ pub struct Node {
     store_path: Option<PathBuf>,
     load: Load,
     gauges: Gauges,
+    /// Told by the purge loop when nothing is left to purge.
+    caught_up: Notify,
 }
 
 impl Backend for Node {
@@ -72,6 +75,7 @@ impl Backend for Node {
             store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),
             load: Load::default(),
             gauges: Gauges::default(),
+            caught_up: Notify::new(),
             engine,
         })
     }
@@ -110,6 +114,14 @@ impl Backend for Node {
                 node.upkeep_round().await;
             }
         }));
+        // Beside the purge: on a large store it takes minutes, and expired documents would pile up.
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move {
+            loop {
+                node.caught_up.notified().await;
+                node.log_failure("giving space back", node.engine.reclaim().await);
+            }
+        }));
     }
 
     async fn close(&self) -> Result<(), BackendError> {
@@ -131,6 +143,7 @@ impl Node {
         match purged {
             Ok(purged) if purged.more => self.load.give_way(watch.elapsed()).await,
             Ok(purged) => {
+                self.caught_up.notify_one();
                 self.gauges.refresh(&self.engine).await;
                 let next = purged.next.map_or(REST_MAX, |at| {
                     Duration::from_millis(at.0.saturating_sub(self.engine.clock().now().0))

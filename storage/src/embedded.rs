@@ -3,6 +3,7 @@
 //! ```text
 //!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large, journal)
 //!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ │
+//!   reclaim ─────────────────────▶ reclaim.rs ───────────▶ │
 //!                                            directory.rs: whose directory is it, is it free
 //! ```
 //!
@@ -16,6 +17,7 @@ mod committer;
 mod directory;
 mod group;
 mod queue;
+mod reclaim;
 mod retire;
 mod trees;
 mod view;
@@ -27,8 +29,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
-use self::{committer::Committer, directory::Directory, trees::Trees, view::Moment};
+use self::{committer::Committer, directory::Directory, reclaim::Reclaim, trees::Trees, view::Moment};
 use crate::{
     Result,
     store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency},
@@ -67,13 +70,16 @@ impl Default for EmbeddedOptions {
 
 /// A store in a directory. One process at a time.
 ///
-/// Dropping it writes and syncs what waits. A [`Snapshot`] keeps the directory held until it is dropped too.
+/// Dropping it writes and syncs what waits. A [`Snapshot`] keeps the directory held until it is dropped too,
+/// and so does a [`Store::reclaim`] that nobody waited for until it ends.
 pub struct EmbeddedStore {
     // In the order of dropping: the writer ends before the trees close before the directory is let go.
     committer: Committer,
     moment: Moment,
     trees: Trees,
     directory: Directory,
+    /// Held by whoever gives space back.
+    reclaiming: Arc<Mutex<()>>,
 }
 
 impl EmbeddedStore {
@@ -93,7 +99,7 @@ impl EmbeddedStore {
                     format_args!("cannot be written to: no thread could be started: {error}"),
                 )
             })?;
-        Ok(Self { committer, moment, trees, directory })
+        Ok(Self { committer, moment, trees, directory, reclaiming: Arc::default() })
     }
 
     /// Writes and syncs what waits, closes the files, and says whether all of it is safe.
@@ -138,6 +144,16 @@ impl Store for EmbeddedStore {
 
     fn sync(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.committer.sync())
+    }
+
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        let reclaim = Reclaim {
+            trees: self.trees.clone(),
+            inlet: self.committer.inlet(),
+            tree_path: self.directory.tree(),
+            turn: self.reclaiming.clone(),
+        };
+        Box::pin(reclaim.run())
     }
 
     fn stats(&self) -> Stats {

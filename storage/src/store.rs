@@ -308,6 +308,15 @@ pub trait Store: Send + Sync + 'static {
     /// Makes everything acknowledged so far durable, whatever the configuration.
     fn sync(&self) -> BoxFuture<'_, Result<()>>;
 
+    /// Gives back the space of what was deleted, as far as it is worth the work.
+    ///
+    /// In the background: safe at any time, changes no answer, and holds nobody up for long. But it may go through
+    /// all that is stored, so call it when much was deleted since the last time. One at a time; a second call does
+    /// nothing. A failure is one of the medium and says nothing about what is stored.
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Figures for people.
     fn stats(&self) -> Stats;
 }

@@ -2,7 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use mayfly_storage::{
     Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
@@ -91,7 +97,7 @@ async fn a_killed_process_loses_nothing() {
             let urgency = if number % 3 == 0 { Urgency::Background } else { Urgency::Foreground };
             store.commit(Batch { urgency, ..put(&number.to_string()) }).await.unwrap();
         }
-        copy_all(folder.path(), copy.path());
+        copy_all(folder.path(), copy.path()).unwrap();
         let killed = open(copy.path());
         for number in 0..100 {
             assert!(
@@ -102,17 +108,18 @@ async fn a_killed_process_loses_nothing() {
     }
 }
 
-fn copy_all(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            fs::create_dir_all(&target).unwrap();
-            copy_all(&entry.path(), &target);
+        if entry.file_type()?.is_dir() {
+            fs::create_dir_all(&target)?;
+            copy_all(&entry.path(), &target)?;
         } else {
-            fs::copy(entry.path(), target).unwrap();
+            fs::copy(entry.path(), target)?;
         }
     }
+    Ok(())
 }
 
 /// A flush that ends while a batch is being applied must not make half of it visible. The batches are large, so
@@ -143,6 +150,136 @@ async fn batches_stay_whole_during_flushes() {
         assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "half a batch is visible");
         tokio::task::yield_now().await;
     }
+}
+
+/// Values that do not compress, the same for the same number.
+fn noise(number: u64) -> Vec<u8> {
+    let mut state = number + 1;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..250).flat_map(next).collect()
+}
+
+const NOISES: u64 = 10_000;
+
+fn noise_at(space: Space, number: u64) -> Key {
+    Key { space, slot: Slot(0), bytes: number.to_be_bytes().to_vec() }
+}
+
+/// Some 25 MB of values and their entries, and then only those whose number divides by `keep`.
+async fn fill_and_delete(store: &EmbeddedStore, keep: u64) {
+    let numbers: Vec<u64> = (0..NOISES).collect();
+    for some in numbers.chunks(500) {
+        let large = some.iter().map(|number| (noise_at(Space::Large, *number), noise(*number)));
+        let small = some.iter().map(|number| (noise_at(Space::Small, *number), vec![1]));
+        let puts = large.chain(small).map(|(key, value)| Put { key, value, marks: vec![] }).collect();
+        store.commit(Batch { puts, ..Batch::default() }).await.unwrap();
+    }
+    for some in numbers.chunks(500) {
+        let gone = some.iter().filter(|number| !number.is_multiple_of(keep));
+        let both = |number: &u64| [Space::Small, Space::Large].map(|space| noise_at(space, *number));
+        let deletes = gone.flat_map(both).collect();
+        store.commit(Batch { deletes, urgency: Urgency::Background, ..Batch::default() }).await.unwrap();
+    }
+}
+
+async fn must_hold(store: &EmbeddedStore, keep: u64) {
+    for number in 0..NOISES {
+        let (small, large) = (noise_at(Space::Small, number), noise_at(Space::Large, number));
+        assert_eq!(store.get(&small).await.unwrap().is_some(), number.is_multiple_of(keep), "{number}");
+        let expected = number.is_multiple_of(keep).then(|| noise(number).into());
+        assert_eq!(store.get(&large).await.unwrap(), expected, "{number}");
+    }
+}
+
+/// Space comes back: of everything, of everything but one in a thousand, and of a half. What lives stays.
+#[tokio::test]
+async fn deleted_space_comes_back() {
+    for (keep, share) in [(u64::MAX, 20), (1000, 20), (2, 2)] {
+        let folder = TempDir::new().unwrap();
+        let store = open_as(folder.path(), Durability::None);
+        fill_and_delete(&store, keep).await;
+        let before = store.stats().disk_bytes;
+        store.reclaim().await.unwrap();
+        let after = store.stats().disk_bytes;
+        assert!(after < before / share, "{after} bytes after {before}, every {keep}th is kept");
+        must_hold(&store, keep).await;
+        drop(store);
+        must_hold(&open(folder.path()), keep).await;
+    }
+}
+
+fn names(path: &Path) -> BTreeSet<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| names(&path).into_iter().chain([path])).collect()
+}
+
+/// While space is given back, commits and reads go on; and what a killed process leaves at any of several moments is
+/// right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reclaiming_disturbs_nobody() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open_as(folder.path(), Durability::None));
+    fill_and_delete(&store, 10).await;
+    let mut reclaims = JoinSet::new();
+    for _ in 0..2 {
+        // The second one finds the first at work.
+        let store = store.clone();
+        reclaims.spawn(async move { store.reclaim().await.unwrap() });
+    }
+    let (mut count, mut next_copy) = (0, 64);
+    let mut killed = Vec::new();
+    while !reclaims.is_empty() {
+        store.commit(put(&format!("meanwhile {count}"))).await.unwrap();
+        count += 1;
+        let old = noise_at(Space::Large, 10 * (count % 100));
+        assert!(store.get(&old).await.unwrap().is_some());
+        if count >= next_copy {
+            let copy = TempDir::new().unwrap();
+            // A killed process leaves one moment. No file came or went meanwhile, so neither did the copy take more.
+            let before = names(folder.path());
+            let copied = copy_all(folder.path(), copy.path());
+            if copied.is_ok() && names(folder.path()) == before {
+                killed.push((copy, count));
+                next_copy *= 4;
+            }
+        }
+        while reclaims.try_join_next().is_some() {}
+    }
+    assert!(count > 10, "{count} commits during a reclaim");
+    assert!(!killed.is_empty());
+    must_hold(&store, 10).await;
+    for (copy, count) in killed {
+        let store = open(copy.path());
+        must_hold(&store, 10).await;
+        for number in 0..count {
+            assert!(store.get(&key(&format!("meanwhile {number}"))).await.unwrap().is_some(), "{number}");
+        }
+    }
+}
+
+/// A closed store has let go of its directory, and a reclaim that is cut off by it says so.
+#[tokio::test]
+async fn a_store_can_be_closed_during_a_reclaim() {
+    let folder = TempDir::new().unwrap();
+    let store = open_as(folder.path(), Durability::None);
+    fill_and_delete(&store, u64::MAX).await;
+    // Started and not waited for.
+    drop(tokio::time::timeout(Duration::from_millis(20), store.reclaim()).await);
+    store.close().unwrap();
+    let reopened = loop {
+        match EmbeddedStore::open(folder.path(), EmbeddedOptions::default()) {
+            Ok(store) => break store,
+            Err(Error::Unusable(message)) => assert!(message.contains("in use"), "{message}"),
+            Err(other) => panic!("{other}"),
+        }
+        tokio::task::yield_now().await;
+    };
+    must_hold(&reopened, u64::MAX).await;
 }
 
 /// With many writers there are fewer journal writes than commits.

@@ -135,6 +135,10 @@ impl Store for CrashImages {
         })
     }
 
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        self.live.reclaim()
+    }
+
     fn stats(&self) -> Stats {
         self.live.stats()
     }

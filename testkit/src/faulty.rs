@@ -166,6 +166,13 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         })
     }
 
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            Plan::call(&self.plan)?;
+            self.inner.reclaim().await
+        })
+    }
+
     fn stats(&self) -> Stats {
         self.inner.stats()
     }

@@ -80,6 +80,13 @@ impl<A: Store + ?Sized, B: Store + ?Sized> Store for Mirror<A, B> {
         })
     }
 
+    /// Without a turn: it changes nothing, so the others need not wait for it.
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            same(|| "reclaim".to_owned(), self.first.reclaim().await, self.second.reclaim().await)
+        })
+    }
+
     /// The first one's; figures may differ.
     fn stats(&self) -> Stats {
         self.first.stats()

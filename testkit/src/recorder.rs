@@ -92,6 +92,10 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
         self.inner.sync()
     }
 
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.reclaim()
+    }
+
     fn stats(&self) -> Stats {
         self.inner.stats()
     }

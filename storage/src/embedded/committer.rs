@@ -98,6 +98,11 @@ impl Committer {
         answer.await.unwrap_or(Err(Error::Poisoned))
     }
 
+    /// A way in for a thread that may block.
+    pub fn inlet(&self) -> Inlet {
+        Inlet(self.shared.clone())
+    }
+
     pub fn tallies(&self) -> &Tallies {
         &self.shared.tallies
     }
@@ -114,6 +119,18 @@ impl Committer {
             (None, true) => Err(Error::Poisoned),
             (None, false) => Ok(()),
         }
+    }
+}
+
+/// Commits from a thread of our own. Keeps nothing open: once the store is closed it is refused.
+pub struct Inlet(Arc<Shared>);
+
+impl Inlet {
+    /// Queues and blocks. Nothing is checked, so keys may be such as no caller can have.
+    pub fn commit(&self, batch: Batch) -> Result<Committed> {
+        let (reply, answer) = oneshot::channel();
+        self.0.queue.push(Job { batch, reply })?;
+        answer.blocking_recv().unwrap_or(Err(Error::Poisoned))
     }
 }
 

@@ -187,6 +187,13 @@ fn check_version(path: &Path) -> Result<()> {
     }
 }
 
+/// Bytes that the journals in a tree folder take on disk.
+pub fn journal_bytes(tree: &Path) -> u64 {
+    let entries = fs::read_dir(tree).into_iter().flatten().flatten();
+    let journals = entries.filter(|entry| entry.path().extension().is_some_and(|is| is == "jnl"));
+    journals.filter_map(|entry| entry.metadata().ok()).map(|metadata| allocated(&metadata)).sum()
+}
+
 /// A directory that is ours but not whole.
 pub fn damaged(path: &Path, what: &str) -> Error {
     unusable(path, format_args!("is damaged: {what}. Restore it from a backup"))

@@ -22,6 +22,15 @@ use crate::{Error, Result, store::Space};
 /// begin to outweigh their keys by far. Their files are compressed with LZ4, at some 20 µs a document under load.
 const SEPARATE_BYTES_MIN: u32 = 1024;
 
+/// A file of values is written anew without its holes once they are half of it: a byte written for each that comes
+/// back, and files take twice what lives in them at most. It happens when all tables that refer to the file are
+/// merged, so mostly in `reclaim.rs`.
+const HOLES_SHARE_MAX: f32 = 0.5;
+
+/// Which of those files are written anew in one merge, oldest first: all. The library's own quarter means none at all
+/// of up to three, and one living document then keeps 64 MB.
+const HOLES_SHARE_OF_FILES: f32 = 1.0;
+
 /// What one tree holds in memory before it is flushed, counted as bytes of keys and values and 80 for each entry.
 ///
 /// Real use is two to three times this, and up to five can wait for their flush. Twice as much was no faster in the
@@ -107,9 +116,11 @@ fn small_options() -> KeyspaceCreateOptions {
 }
 
 fn large_options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
-        .max_memtable_size(MEMTABLE_BYTES)
-        .with_kv_separation(Some(KvSeparationOptions::default().separation_threshold(SEPARATE_BYTES_MIN)))
+    let separation = KvSeparationOptions::default()
+        .separation_threshold(SEPARATE_BYTES_MIN)
+        .staleness_threshold(HOLES_SHARE_MAX)
+        .age_cutoff(HOLES_SHARE_OF_FILES);
+    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).with_kv_separation(Some(separation))
 }
 
 /// What the library reports, as a failure of the medium.
