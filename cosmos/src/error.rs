@@ -190,6 +190,13 @@ impl ApiError {
         ApiError::bad_request("Invalid Continuation Token")
     }
 
+    /// 400: everything that a continuation could go on from is gone.
+    pub fn rows_changed() -> ApiError {
+        ApiError::bad_request(
+            "Invalid Continuation Token: the rows given last are all gone. Please run the query again.",
+        )
+    }
+
     /// 400: the client's limit for continuations is not a positive number.
     pub fn continuation_limit_invalid() -> ApiError {
         ApiError::bad_request(

@@ -7,8 +7,8 @@ use mayfly_sql::{Context, Document, Run, Value};
 
 use super::{
     access,
-    request::{Request, failed},
-    token::Token,
+    request::{Request, failed, fingerprint},
+    token::{ANCHORS_MAX, Token},
 };
 use crate::{call::Call, error::ApiError, resource};
 
@@ -107,7 +107,12 @@ impl<'a> Execution<'a> {
                         before = run.progress();
                     }
                     Pushed::Some(rows) => {
-                        let next = Token { progress: before, rows_of_document: rows, position: at };
+                        let next = Token {
+                            progress: before,
+                            rows_of_document: rows,
+                            position: at,
+                            ..Token::default()
+                        };
                         return Ok(page.ended(Some(next)));
                     }
                 }
@@ -115,7 +120,7 @@ impl<'a> Execution<'a> {
                     return Ok(page.ended(None));
                 }
                 if page.is_full() {
-                    let next = Token { progress: before, rows_of_document: 0, position: at };
+                    let next = Token { progress: before, position: at, ..Token::default() };
                     return Ok(page.ended(Some(next)));
                 }
             }
@@ -125,7 +130,7 @@ impl<'a> Execution<'a> {
                     return self.finish_stream(page, before);
                 }
                 next if page.scanned >= DOCUMENTS_MAX => {
-                    let next = Token { progress: before, rows_of_document: 0, position: next };
+                    let next = Token { progress: before, position: next, ..Token::default() };
                     return Ok(page.ended(Some(next)));
                 }
                 next => at = next,
@@ -186,17 +191,42 @@ impl<'a> Execution<'a> {
                 }
             }
         }
-        let rows = run.finish().map_err(failed)?;
-        let given = token.progress.given as usize;
-        for (n, row) in rows.iter().enumerate().skip(given) {
-            if page.is_full() {
-                let progress = mayfly_sql::Progress { skipped: 0, given: n as u64 };
-                return Ok(page.ended(Some(Token { progress, ..Token::default() })));
-            }
-            page.add(row);
-        }
-        Ok(page.ended(None))
+        let rows: Vec<_> = run.finish().map_err(failed)?.iter().map(text_of).collect();
+        let start = match &token.anchors[..] {
+            [] => 0,
+            anchors => resume_after(&rows, anchors, token.progress.given as usize)
+                .ok_or_else(ApiError::rows_changed)?,
+        };
+        let end = rows.len().min(start + self.rows_max);
+        let bytes = rows[start..end].iter().scan(0, |sum, row| {
+            let before = *sum;
+            *sum += row.len();
+            Some(before)
+        });
+        let end = start + bytes.take_while(|before| *before < PAGE_BYTES_MAX).count();
+        let next = (end < rows.len()).then(|| Token {
+            progress: mayfly_sql::Progress { skipped: 0, given: end as u64 },
+            anchors: rows[..end].iter().rev().take(ANCHORS_MAX).map(|row| fingerprint(row)).collect(),
+            ..Token::default()
+        });
+        rows.into_iter().skip(start).take(end - start).for_each(|row| page.add_text(row));
+        Ok(page.ended(next))
     }
+}
+
+fn text_of(row: &Value<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    row.write_json(&mut text);
+    text
+}
+
+/// The place after the latest anchor that is still among the rows: of equal rows, the one nearest to where it was.
+fn resume_after(rows: &[Vec<u8>], anchors: &[u64], given: usize) -> Option<usize> {
+    anchors.iter().enumerate().find_map(|(back, anchor)| {
+        let expected = given.checked_sub(back + 1)?;
+        let same = rows.iter().enumerate().filter(|(_, row)| fingerprint(row) == *anchor);
+        same.map(|(n, _)| n).min_by_key(|n| n.abs_diff(expected)).map(|n| n + 1)
+    })
 }
 
 /// How much of a document's rows went into the page.
@@ -233,8 +263,10 @@ impl Rows {
     }
 
     fn add(&mut self, row: &Value<'_>) {
-        let mut text = Vec::new();
-        row.write_json(&mut text);
+        self.add_text(text_of(row));
+    }
+
+    fn add_text(&mut self, text: Vec<u8>) {
         self.bytes += text.len();
         self.rows.push(text);
     }
@@ -249,5 +281,27 @@ impl Rows {
             charge,
             slot: self.slot,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_resume(given: &[&str], now: &[&str], expected: Option<usize>) {
+        let anchors: Vec<_> = given.iter().rev().map(|row| fingerprint(row.as_bytes())).collect();
+        let rows: Vec<_> = now.iter().map(|row| row.as_bytes().to_vec()).collect();
+        assert_eq!(resume_after(&rows, &anchors, given.len()), expected);
+    }
+
+    #[test]
+    fn a_page_goes_on_after_the_last_row_that_is_left() {
+        check_resume(&["0", "1", "2"], &["0", "1", "2", "3"], Some(3));
+        check_resume(&["0", "1", "2"], &["2", "3"], Some(1));
+        check_resume(&["0", "1", "2"], &["1", "3"], Some(1));
+        check_resume(&["0", "1", "2"], &["a", "0", "1", "2", "3"], Some(4));
+        check_resume(&["5", "5"], &["5", "5", "5"], Some(2));
+        check_resume(&["0", "1", "2"], &["3", "4"], None);
     }
 }

@@ -73,7 +73,7 @@ pub fn failed(error: EvalError) -> ApiError {
 }
 
 /// FNV-1a: stable across versions and machines, as continuations have to be.
-fn fingerprint(bytes: &[u8]) -> u64 {
+pub fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
