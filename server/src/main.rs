@@ -120,6 +120,9 @@ fn run_serve(serve: Serve) -> ExitCode {
             "the MongoDB protocol is not in this version; not listening"
         );
     }
+    if config.throttle {
+        tracing::warn!("--throttle has no effect in this version: requests are charged, not limited");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(1, &error),

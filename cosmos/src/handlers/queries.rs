@@ -1,8 +1,8 @@
 //! Queries over items, and their plans.
 
 use hyper::StatusCode;
-use mayfly_engine::clock::Stopwatch;
-use serde_json::json;
+use mayfly_engine::{Container, clock::Stopwatch};
+use serde_json::{Value, json};
 
 use super::{Answer, documents::with_session};
 use crate::{
@@ -21,6 +21,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let watch = Stopwatch::start();
     let request = Request::parse(call.body)?;
     let compile = watch.elapsed();
+    refuse_computed_properties(&container, call.body)?;
     let token = match call.text(&headers::CONTINUATION)? {
         None | Some("") => Token::default(),
         Some(text) => Token::decode(text, request.fingerprint)?,
@@ -45,14 +46,35 @@ pub async fn items(call: &Call<'_>) -> Answer {
     Ok(with_session(reply, &database, &container, page.slot, lsn))
 }
 
+/// Computed properties are kept, not computed: a query that may name one is refused rather than answered without it.
+fn refuse_computed_properties(container: &Container, body: &[u8]) -> Result<(), ApiError> {
+    let computed = container.definition().others.get("computedProperties").and_then(Value::as_array);
+    let text = String::from_utf8_lossy(body);
+    let named = |property: &Value| {
+        property.get("name").and_then(Value::as_str).is_some_and(|name| text.contains(name))
+    };
+    match computed.into_iter().flatten().any(named) {
+        true => Err(ApiError::not_implemented("A query over computed properties")),
+        false => Ok(()),
+    }
+}
+
 /// `POST …/docs` that asks for a query plan
 ///
 /// The plan says that the client has nothing to do: the server answers queries whole, so the client passes the text on
 /// and the rows through. What is wrong with the text is said here.
 pub async fn plan(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    call.owner(name)?;
+    let (_, container) = call.owner(name)?;
     let request = Request::parse(call.body)?;
+    refuse_computed_properties(&container, call.body)?;
+    // A client that asks for a plan sends the text to every range and passes the rows through. Rows that depend on all
+    // documents would then be wrong.
+    if container.slots() > 1 && request.plan.needs_all_documents() {
+        return Err(ApiError::not_implemented(
+            "A plan that sorts, groups or aggregates over several partition key ranges",
+        ));
+    }
     let plan = json!({
         "partitionedQueryExecutionInfoVersion": 2,
         "queryInfo": {
