@@ -21,6 +21,8 @@ use mayfly_storage::{
 };
 use tokio::sync::Notify;
 
+use parking_lot::Mutex;
+
 use crate::{
     admin,
     backend::{Answer, Backend, BackendError},
@@ -41,6 +43,9 @@ const HORIZON_EVERY: Duration = Duration::from_millis(400);
 /// being noticed late, and being late costs nothing but space.
 const REST_MAX: Duration = Duration::from_millis(1000);
 
+/// Index building and removal rest as work that is a little behind: somebody waits for the index.
+const UPKEEP_BEHIND: Duration = Duration::from_secs(60);
+
 /// After a crash the engine's time may be this far ahead of the clock; more than that, the clock was set back.
 const SETTLE_MAX: Duration = mayfly_engine::HORIZON_LEAD;
 
@@ -53,6 +58,8 @@ pub struct Node {
     /// Where the store's files are, if it has any.
     store_path: Option<PathBuf>,
     load: Load,
+    /// Since when purge has had more to do than it has done.
+    behind: Mutex<Option<Stopwatch>>,
     gauges: Gauges,
     /// Told by the purge loop when nothing is left to purge.
     caught_up: Notify,
@@ -74,6 +81,7 @@ impl Backend for Node {
             dev_clock,
             store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),
             load: Load::default(),
+            behind: Mutex::new(None),
             gauges: Gauges::default(),
             caught_up: Notify::new(),
             engine,
@@ -141,8 +149,12 @@ impl Node {
             Err(error) => Err(error),
         };
         match purged {
-            Ok(purged) if purged.more => self.load.give_way(watch.elapsed()).await,
+            Ok(purged) if purged.more => {
+                let behind = self.behind.lock().get_or_insert_with(Stopwatch::start).elapsed();
+                self.load.give_way(watch.elapsed(), behind).await;
+            }
             Ok(purged) => {
+                *self.behind.lock() = None;
                 self.caught_up.notify_one();
                 self.gauges.refresh(&self.engine).await;
                 let next = purged.next.map_or(REST_MAX, |at| {
@@ -165,7 +177,7 @@ impl Node {
         let more = matches!(built, Ok(true)) || matches!(reaped, Ok(true));
         self.log_failure("index building", built);
         self.log_failure("removal of dropped containers", reaped);
-        if more { self.load.give_way(watch.elapsed()).await } else { pause(REST_MAX).await }
+        if more { self.load.give_way(watch.elapsed(), UPKEEP_BEHIND).await } else { pause(REST_MAX).await }
     }
 
     fn log_failure<T>(&self, what: &str, result: Result<T, Error>) {

@@ -337,6 +337,7 @@ fn for_seconds(seconds: f64) -> impl FnMut() -> bool {
 /// Purge as the server does it while requests come in; how many documents went.
 async fn give_way_purge(engine: Engine, now: Timestamp, load: Arc<Load>, done: Arc<AtomicBool>) -> u64 {
     let mut purged = 0;
+    let behind = Stopwatch::start();
     while !done.load(Ordering::Relaxed) {
         let watch = Stopwatch::start();
         let tick = engine.purge(now).await.expect("a tick");
@@ -344,7 +345,7 @@ async fn give_way_purge(engine: Engine, now: Timestamp, load: Arc<Load>, done: A
         if !tick.more {
             break;
         }
-        load.give_way(watch.elapsed()).await;
+        load.give_way(watch.elapsed(), behind.elapsed()).await;
     }
     purged
 }
