@@ -102,6 +102,7 @@ impl Cosmos {
         // The client signs with its own clock, so the machine's is the one to compare with, even where the engine's
         // can be set.
         let grant = self.let_in(parts, &address, route, SystemClock.now().seconds())?;
+        refuse_triggers(&parts.headers)?;
         let body = read_body(body).await?;
         let now = self.engine.now().await?;
         let base_url = format!("{scheme}://{}/", host(parts));
@@ -171,6 +172,16 @@ fn host(parts: &Parts) -> String {
     by_header.or(by_uri).unwrap_or("localhost:8081").to_owned()
 }
 
+/// Triggers are kept, not run. A write that counts on one is refused rather than done without it.
+fn refuse_triggers(headers: &HeaderMap) -> Result<(), ApiError> {
+    for name in [&headers::PRE_TRIGGER_INCLUDE, &headers::POST_TRIGGER_INCLUDE] {
+        if headers::text(headers, name)?.is_some_and(|triggers| !triggers.trim().is_empty()) {
+            return Err(ApiError::not_implemented("Running triggers"));
+        }
+    }
+    Ok(())
+}
+
 async fn read_body<B>(body: B) -> Result<Bytes, ApiError>
 where
     B: HttpBody<Data = Bytes>,
@@ -180,5 +191,23 @@ where
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large()),
         Err(_) => Err(ApiError::bad_request("The request body could not be read.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_counts_on_a_trigger_is_refused() {
+        let with = |value: &'static str| {
+            HeaderMap::from_iter([(
+                headers::PRE_TRIGGER_INCLUDE.clone(),
+                hyper::header::HeaderValue::from_static(value),
+            )])
+        };
+        assert!(refuse_triggers(&HeaderMap::new()).is_ok());
+        assert!(refuse_triggers(&with("")).is_ok());
+        assert_eq!(refuse_triggers(&with("t1")).unwrap_err().status, 501);
     }
 }
