@@ -1,0 +1,3 @@
+//! The MongoDB protocol: frames to the engine's terms and back, and nothing that the engine should decide.
+
+pub mod wire;
