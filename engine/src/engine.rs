@@ -16,6 +16,7 @@ use mayfly_value::partition::PartitionKey;
 use crate::{
     catalog::{Catalog, Database},
     clock::{Clock, SystemClock, Timestamp},
+    collection::{NoPredicates, Predicates},
     container::Container,
     definition::ContainerDefinition,
     error::{Error, Resource, Result},
@@ -51,6 +52,7 @@ pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    predicates: Arc<dyn Predicates>,
 }
 
 impl Builder {
@@ -66,11 +68,17 @@ impl Builder {
         self
     }
 
+    /// Reads the filters of partial indexes with `predicates`.
+    pub fn predicates(mut self, predicates: Arc<dyn Predicates>) -> Self {
+        self.predicates = predicates;
+        self
+    }
+
     /// Opens the store's contents.
     pub async fn open(self) -> Result<Engine> {
         check_layout(&*self.store).await?;
         let timeline = Timeline::open(self.clock, self.store.clone()).await?;
-        let catalog = Catalog::open(self.store.clone()).await?;
+        let catalog = Catalog::open(self.store.clone(), self.predicates).await?;
         let inner = Inner {
             store: self.store,
             catalog,
@@ -101,7 +109,8 @@ async fn check_layout(store: &dyn Store) -> Result<()> {
 impl Engine {
     /// Starts from a store; the machine's clock and random identifiers unless told otherwise.
     pub fn builder(store: Arc<dyn Store>) -> Builder {
-        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+        let predicates = Arc::new(NoPredicates);
+        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), predicates }
     }
 
     /// The time for a request or a page of one. Take it once and pass it on.
@@ -250,6 +259,18 @@ impl Engine {
                 Ok(())
             })
             .await
+    }
+
+    /// Gives a container another name, perhaps in another database; with `replace`, in place of the one that has it.
+    pub async fn rename_container(
+        &self,
+        container: &Container,
+        database: &Database,
+        name: &str,
+        replace: bool,
+    ) -> Result<Arc<Container>> {
+        self.check_writable()?;
+        self.catalog().rename_container(container, database, name, replace).await
     }
 
     /// Drops a container. Its documents are gone at once; their space comes back in the background.

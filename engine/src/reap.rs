@@ -19,9 +19,10 @@ impl Engine {
             more |= self.reap_container(container, row.slots).await?;
         }
         for container in self.catalog().all_containers() {
-            if container.row.index.retired.is_empty() {
+            if container.row.index.retired.is_empty() && container.row.retired_indexes.is_empty() {
                 continue;
             }
+            let numbers = container.row.retired_indexes.clone();
             let retired = container.row.index.retired.clone();
             let mut left = false;
             for shard in container.shards() {
@@ -32,10 +33,19 @@ impl Engine {
                     }
                 }
             }
+            for shard in container.shards() {
+                for number in &numbers {
+                    for family in [Family::Secondary, Family::SecondaryUnique] {
+                        let range = shard.range(family, &number.to_be_bytes());
+                        left |= self.store().clear(&range, KEYS_MAX).await?.more;
+                    }
+                }
+            }
             more |= left;
             if !left {
                 let forget = self.catalog().change_container(&container, None, |row| {
                     row.index.retired.retain(|epoch| !retired.contains(epoch));
+                    row.retired_indexes.retain(|number| !numbers.contains(number));
                     Ok(())
                 });
                 match forget.await {

@@ -257,8 +257,7 @@ pub fn encode_reply(
         Form::Msg { checksum, .. } => {
             // What is compressed is protected by its own format, and the checksum would have to cover two headers.
             let checksum = checksum && compressor.is_none();
-            let flags =
-                if checksum { CHECKSUM_PRESENT } else { 0 } | if more { MORE_TO_COME } else { 0 };
+            let flags = if checksum { CHECKSUM_PRESENT } else { 0 } | if more { MORE_TO_COME } else { 0 };
             out.extend_from_slice(&flags.to_le_bytes());
             out.push(0);
             out.extend_from_slice(document);

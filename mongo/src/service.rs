@@ -1,0 +1,180 @@
+//! The front-end: what all connections share, and the way of a command through it.
+//!
+//! 1. `commands::find`: which row of the table; none is error 59.
+//! 2. The arguments every command has: database, session, transaction, versions, concerns.
+//! 3. Who asks, and whether they may.
+//! 4. The row's handler.
+//! 5. What every answer ends with: `ok` and the cluster's time.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocumentBuf, doc, oid::ObjectId};
+use mayfly_engine::{Engine, clock::Stopwatch};
+
+use crate::{
+    auth::Accounts,
+    call::Call,
+    cluster_time::ClusterTime,
+    commands,
+    connection::Connection,
+    counters::Counters,
+    cursor::Cursors,
+    fail_point::FailPoints,
+    failure::{Failure, Result},
+    session::Sessions,
+    wire::{Form, Request},
+};
+
+/// What the server says it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// A router: every feature, and clients look for no other hosts.
+    Router,
+    /// A replica set of one, with this name; clients come back to the address they are told.
+    ReplicaSet {
+        /// The set's name.
+        name: String,
+    },
+}
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to present.
+    pub topology: Topology,
+    /// The host and port clients are told, where they are told any.
+    pub advertise: String,
+    /// Whether commands that only tests need are there.
+    pub test_commands: bool,
+}
+
+/// The MongoDB front-end.
+pub struct Mongo {
+    pub(crate) engine: Engine,
+    pub(crate) options: Options,
+    pub(crate) accounts: Accounts,
+    pub(crate) sessions: Sessions,
+    pub(crate) cursors: Cursors,
+    pub(crate) cluster_time: ClusterTime,
+    pub(crate) counters: Counters,
+    pub(crate) fail_points: FailPoints,
+    /// Names this process in `topologyVersion`.
+    pub(crate) process: ObjectId,
+    pub(crate) uptime: Stopwatch,
+}
+
+impl Mongo {
+    /// A front-end over `engine`.
+    pub fn new(engine: Engine, accounts: Accounts, options: Options) -> Arc<Self> {
+        let process = new_object_id(&engine, 0);
+        Arc::new(Self {
+            sessions: Sessions::default(),
+            cursors: Cursors::default(),
+            cluster_time: ClusterTime::default(),
+            counters: Counters::default(),
+            fail_points: FailPoints::default(),
+            process,
+            uptime: Stopwatch::start(),
+            engine,
+            options,
+            accounts,
+        })
+    }
+
+    /// Answers a request; errors are answers too.
+    pub(crate) async fn answer(&self, connection: &Connection, request: &Request) -> RawDocumentBuf {
+        let reply = match self.run(connection, request).await {
+            Ok(reply) => reply,
+            Err(failure) => {
+                self.counters.failed(request.name());
+                to_raw(&failure.to_reply())
+            }
+        };
+        self.with_times(reply, request)
+    }
+
+    async fn run(&self, connection: &Connection, request: &Request) -> Result<RawDocumentBuf> {
+        let name = request.name();
+        let Some(info) = commands::find(name) else {
+            return Err(Failure::new(59, format!("no such command: '{name}'")));
+        };
+        if request.form == Form::Query && !info.over_query {
+            let message = format!(
+                "Unsupported OP_QUERY command: {name}. The client driver may require an upgrade. For more details see \
+                 https://dochub.mongodb.org/core/legacy-opcode-removal"
+            );
+            return Err(Failure::new(352, message));
+        }
+        self.counters.started(info.name);
+        let call = Call::new(self, connection, request, info).await?;
+        call.check_fields()?;
+        call.authorize()?;
+        let injected = self.fail_points.meet(&call).await;
+        let concern_error = match injected {
+            Some(Err(failure)) => return Err(failure),
+            Some(Ok(concern_error)) => Some(concern_error),
+            None => None,
+        };
+        let reply = crate::session::run(&call).await?;
+        let concern_error = concern_error.or_else(|| call.unsatisfied_concern());
+        Ok(match concern_error {
+            Some(error) => appended(reply, doc! { "writeConcernError": error }),
+            None => reply,
+        })
+    }
+
+    /// Ends an answer with the times that clients hand on to each other.
+    fn with_times(&self, reply: RawDocumentBuf, request: &Request) -> RawDocumentBuf {
+        let mut end = Document::new();
+        if !matches!(reply.get("ok"), Ok(Some(_))) {
+            end.insert("ok", 1.0);
+        }
+        if request.form != Form::Query {
+            let time = self.cluster_time.last(self.engine.clock().now());
+            let signature = doc! {
+                "hash": bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: vec![0; 20] },
+                "keyId": 0_i64,
+            };
+            end.insert("$clusterTime", doc! { "clusterTime": time, "signature": signature });
+            end.insert("operationTime", time);
+        }
+        appended(reply, end)
+    }
+}
+
+/// A document with more fields at its end.
+pub(crate) fn appended(document: RawDocumentBuf, end: Document) -> RawDocumentBuf {
+    if end.is_empty() {
+        return document;
+    }
+    let mut bytes = document.into_bytes();
+    bytes.pop();
+    bytes.extend_from_slice(&to_raw(&end).as_bytes()[4..]);
+    let length = (bytes.len() as i32).to_le_bytes();
+    bytes[..4].copy_from_slice(&length);
+    RawDocumentBuf::from_bytes(bytes).unwrap_or_default()
+}
+
+/// The bytes of a document that we made ourselves.
+pub(crate) fn to_raw(document: &Document) -> RawDocumentBuf {
+    RawDocumentBuf::try_from(document).unwrap_or_default()
+}
+
+/// A fresh identifier: the second, then random bytes.
+pub(crate) fn new_object_id(engine: &Engine, seconds: u64) -> ObjectId {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&(seconds as u32).to_be_bytes());
+    bytes[4..].copy_from_slice(&engine.ids().unique()[..8]);
+    ObjectId::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_added_at_the_end() {
+        let raw = appended(to_raw(&doc! { "a": 1 }), doc! { "b": { "c": 2 } });
+        assert_eq!(Document::try_from(raw).unwrap(), doc! { "a": 1, "b": { "c": 2 } });
+    }
+}
