@@ -31,5 +31,6 @@ mod service;
 pub use address::{Address, ContainerRef, Ref};
 pub use error::ApiError;
 pub use reply::Body;
+pub use resource::ACCOUNT;
 pub use rid::Rid;
 pub use service::{Cosmos, Served};

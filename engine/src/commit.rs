@@ -57,8 +57,8 @@ impl Engine {
                     // Its definition changed; what was decided about documents still holds.
                     Some(Family::Container) => {}
                     Some(Family::SecondaryUnique) => {
-                        let index = changes.iter().map(|change| change.container.index_of_row(&key));
-                        let index = index.filter(|name| !name.is_empty()).next().unwrap_or_default();
+                        let mut index = changes.iter().map(|change| change.container.index_of_row(&key));
+                        let index = index.find(|name| !name.is_empty()).unwrap_or_default();
                         return Err(Error::Duplicate { index });
                     }
                     _ => return Err(Error::Contention),

@@ -55,13 +55,16 @@ pub enum Decision {
 /// Decides about a document that may be there. May run more than once.
 pub type Decide = Arc<dyn Fn(Option<&Record>) -> Result<Decision> + Send + Sync>;
 
+/// What a receipt says, as a function of what the operations did.
+pub type Note = Arc<dyn Fn(&[Outcome]) -> Vec<u8> + Send + Sync>;
+
 /// Says with a write that it happened, in the same batch: whoever sends it again can be answered without it.
 #[derive(Clone)]
 pub struct Receipt {
     /// Whose write it is.
     pub session: Vec<u8>,
     /// What to keep, once it is known what the operations do.
-    pub note: Arc<dyn Fn(&[Outcome]) -> Vec<u8> + Send + Sync>,
+    pub note: Note,
 }
 
 /// One step of a transaction.

@@ -153,9 +153,7 @@ impl<'a> Call<'a> {
         match self.integer(name)? {
             None => Ok(None),
             Some(number) => u64::try_from(number).map(Some).map_err(|_| {
-                let message = format!(
-                    "BSON field '{name}' value must be >= 0, actual value '{number}'"
-                );
+                let message = format!("BSON field '{name}' value must be >= 0, actual value '{number}'");
                 Failure::new(51024, message)
             }),
         }
@@ -357,7 +355,8 @@ fn database_of(request: &Request) -> Result<String> {
 
 /// Refuses names no collection can have.
 pub fn check_collection_name(db: &str, name: &str) -> Result<()> {
-    let invalid = |why: &str| Err(Failure::new(73, format!("Invalid namespace specified '{db}.{name}'{why}")));
+    let invalid =
+        |why: &str| Err(Failure::new(73, format!("Invalid namespace specified '{db}.{name}'{why}")));
     if name.is_empty() || name.contains(['\0', '$']) && !name.starts_with("$cmd") || name.starts_with('.') {
         return invalid("");
     }

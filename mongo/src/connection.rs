@@ -198,8 +198,16 @@ impl Mongo {
 }
 
 /// Answers that hold secrets, or come before anything was agreed on.
-const NEVER_COMPRESSED: &[&str] =
-    &["hello", "isMaster", "ismaster", "saslStart", "saslContinue", "authenticate", "createUser", "updateUser"];
+const NEVER_COMPRESSED: &[&str] = &[
+    "hello",
+    "isMaster",
+    "ismaster",
+    "saslStart",
+    "saslContinue",
+    "authenticate",
+    "createUser",
+    "updateUser",
+];
 
 /// Whether a stream of answers goes on after this one.
 fn has_more(reply: &RawDocumentBuf, request: &Request) -> bool {

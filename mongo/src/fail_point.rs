@@ -38,7 +38,8 @@ const CLOSE: &str = "mayfly fail point closes the connection";
 impl FailPoints {
     /// Arms or disarms; answers how often it was met before.
     pub fn configure(&self, mode: &Bson, data: Document) -> Result<i64> {
-        let wrong = || Failure::bad_value("the mode of a fail point is off, alwaysOn, {times: n} or {skip: n}");
+        let wrong =
+            || Failure::bad_value("the mode of a fail point is off, alwaysOn, {times: n} or {skip: n}");
         let number = |document: &Document, name: &str| {
             document.get(name).and_then(|n| n.as_i64().or_else(|| n.as_i32().map(i64::from)))
         };

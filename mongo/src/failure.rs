@@ -180,9 +180,10 @@ impl From<EngineError> for Failure {
             EngineError::Exists(_) => Self::new(48, "already exists"),
             EngineError::BadRequest { message } => Self::bad_value(message),
             EngineError::InvalidTtl { value } => Self::bad_value(format!("the ttl {value} is not valid")),
-            EngineError::TooLarge { bytes, bytes_max } => {
-                Self::new(10334, format!("BSONObj size: {bytes} is invalid. Size must be at most {bytes_max}"))
-            }
+            EngineError::TooLarge { bytes, bytes_max } => Self::new(
+                10334,
+                format!("BSONObj size: {bytes} is invalid. Size must be at most {bytes_max}"),
+            ),
             EngineError::BadContinuation => Self::new(43, "the position of the cursor is gone"),
             EngineError::Contention | EngineError::PreconditionFailed => {
                 Self::new(112, "Caused by :: Write conflict during plan execution and yielding is disabled.")

@@ -81,6 +81,14 @@ impl Mongo {
         })
     }
 
+    /// One tick of upkeep: forgets sessions and closes cursors that nobody uses, ends transactions that are too old.
+    pub async fn sweep(&self) -> mayfly_engine::Result<()> {
+        let now = self.engine.now().await?;
+        self.sessions.sweep(now);
+        self.cursors.sweep(now);
+        Ok(())
+    }
+
     /// Answers a request; errors are answers too.
     pub(crate) async fn answer(&self, connection: &Connection, request: &Request) -> RawDocumentBuf {
         let reply = match self.run(connection, request).await {

@@ -26,6 +26,7 @@ pub mod listen;
 pub mod load;
 pub mod log;
 pub mod metrics;
+pub mod mongo;
 pub mod node;
 pub mod respond;
 pub mod routes;

@@ -18,7 +18,7 @@ use crate::settings::Store;
 use crate::signals::Signals;
 use crate::tasks::{Stopper, Stopping, TaskSet, stop_channel};
 use crate::tls::{Identity, TlsError, names_for};
-use crate::{banner, clock, data_dir};
+use crate::{banner, clock, data_dir, mongo};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,6 +36,10 @@ pub enum RunError {
         "cannot listen on {address}: {source}. Is another server or emulator running? --port takes another"
     )]
     Listen { address: String, source: io::Error },
+    #[error(
+        "cannot listen on {address} for the MongoDB protocol: {source}. --mongo-port takes another port, or 0 for none"
+    )]
+    ListenMongo { address: String, source: io::Error },
     #[error("no certificate for HTTPS: {0}")]
     Tls(#[from] TlsError),
     #[error("{0}")]
@@ -48,6 +52,7 @@ pub struct Server {
     limits: Limits,
     tcp: TcpListener,
     address: SocketAddr,
+    mongo: Option<TcpListener>,
     identity: Identity,
 }
 
@@ -61,13 +66,27 @@ impl Server {
         }
         let tcp = TcpListener::bind((host, config.port)).await.map_err(in_use)?;
         let address = tcp.local_addr().map_err(in_use)?;
+        let mongo = match config.mongo_port {
+            0 => None,
+            port => {
+                let in_use = |source| RunError::ListenMongo { address: format!("{host}:{port}"), source };
+                match TcpListener::bind((host, port)).await.map_err(in_use) {
+                    Ok(tcp) => Some(tcp),
+                    Err(error) if config.mongo_port_asked => return Err(error),
+                    Err(error) => {
+                        tracing::warn!("{error}; going on without it");
+                        None
+                    }
+                }
+            }
+        };
         let (names, now) = (names_for(host), clock::unix_seconds());
         let identity = match config.store {
             Store::Memory => Identity::in_memory(&names, now)?,
             _ => Identity::kept_in(&data_dir::tls(&config.data_dir), &names, now)?,
         };
         let limits = Limits { connections_max: config.max_connections, ..Limits::default() };
-        Ok(Server { config, limits, tcp, address, identity })
+        Ok(Server { config, limits, tcp, address, mongo, identity })
     }
 
     /// Other limits than the usual ones, for tests.
@@ -92,7 +111,7 @@ impl Server {
         mut signals: Signals,
         out: &mut (dyn Write + Send),
     ) -> Result<(), RunError> {
-        let Server { config, limits, tcp, address, identity } = self;
+        let Server { config, limits, tcp, address, mongo: mongo_tcp, identity } = self;
         let (stopper, stopping) = stop_channel();
         let (front, tasks) = (TaskSet::default(), TaskSet::default());
         let health = Arc::new(Health::starting(config.store.to_string()));
@@ -105,6 +124,7 @@ impl Server {
                 async move { routes.handle(request, from).await }
             }
         };
+        let (tls, mongo_limits) = (identity.acceptor.clone(), limits.clone());
         front.spawn(listen::serve(tcp, identity.acceptor, limits, metrics, service, stopping.clone()));
 
         let opened = tokio::select! {
@@ -114,6 +134,9 @@ impl Server {
         if let Ok(Some(backend)) = &opened {
             backend.start_background(&tasks, &stopping);
             routes.open(backend.clone());
+            if let (Some(tcp), Some(front_end)) = (mongo_tcp, backend.mongo()) {
+                front.spawn(mongo::serve(tcp, tls, mongo_limits, front_end, stopping.clone()));
+            }
             let text = banner::text(&config, address, identity.ca_path.as_deref());
             // Nobody may be reading; the server is there all the same.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

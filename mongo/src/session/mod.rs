@@ -41,12 +41,17 @@ impl SessionUse {
         };
         let id = match request.body.get("lsid")? {
             None if txn_number.is_some() => {
-                return Err(Failure::new(72, "Transaction number requires a session ID to also be specified"));
+                return Err(Failure::new(
+                    72,
+                    "Transaction number requires a session ID to also be specified",
+                ));
             }
             None => return Ok(None),
             Some(RawBsonRef::Document(lsid)) => match lsid.get("id")? {
                 Some(RawBsonRef::Binary(id)) if id.bytes.len() == 16 => id.bytes.to_vec(),
-                Some(RawBsonRef::Binary(_)) => return Err(Failure::new(207, "uuid must be a 16-byte binary field")),
+                Some(RawBsonRef::Binary(_)) => {
+                    return Err(Failure::new(207, "uuid must be a 16-byte binary field"));
+                }
                 Some(other) => return Err(wrong_type("OperationSessionInfo.lsid.id", other, "binData")),
                 None => {
                     let message = "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field";
@@ -67,11 +72,17 @@ impl SessionUse {
             return Err(Failure::new(72, "autocommit must be false for transactions"));
         }
         if starts && autocommit.is_none() {
-            return Err(Failure::new(72, "'startTransaction' field requires 'autocommit' field to also be specified"));
+            return Err(Failure::new(
+                72,
+                "'startTransaction' field requires 'autocommit' field to also be specified",
+            ));
         }
         let in_transaction = autocommit == Some(false);
         if in_transaction && txn_number.is_none() {
-            return Err(Failure::new(72, "'autocommit' field requires a transaction number to also be specified"));
+            return Err(Failure::new(
+                72,
+                "'autocommit' field requires a transaction number to also be specified",
+            ));
         }
         let ends = ["commitTransaction", "abortTransaction"].contains(&info.name);
         if txn_number.is_some() && !in_transaction && !info.retryable && !ends {
