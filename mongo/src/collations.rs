@@ -78,7 +78,7 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
     if flag("caseLevel") {
         options.case_level = Some(CaseLevel::On);
     }
-    if collation.get_str("alternate") == Ok("shifted") {
+    if collation.get_str("alternate").ok() == Some("shifted") {
         options.alternate_handling = Some(AlternateHandling::Shifted);
     }
     if flag("backwards") {

@@ -6,6 +6,8 @@
 use bson::{Bson, Document, doc};
 use mayfly_engine::Error as EngineError;
 
+use crate::error::MongoError;
+
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, Failure>;
 
@@ -22,109 +24,9 @@ pub struct Failure {
     pub fields: Document,
 }
 
-/// The codes with a name. Others are called `Location` and their number.
-const NAMES: &[(i32, &str)] = &[
-    (1, "InternalError"),
-    (2, "BadValue"),
-    (4, "NoSuchKey"),
-    (9, "FailedToParse"),
-    (11, "UserNotFound"),
-    (13, "Unauthorized"),
-    (14, "TypeMismatch"),
-    (15, "Overflow"),
-    (16, "InvalidLength"),
-    (17, "ProtocolError"),
-    (18, "AuthenticationFailed"),
-    (20, "IllegalOperation"),
-    (22, "InvalidBSON"),
-    (26, "NamespaceNotFound"),
-    (27, "IndexNotFound"),
-    (28, "PathNotViable"),
-    (31, "RoleNotFound"),
-    (40, "ConflictingUpdateOperators"),
-    (43, "CursorNotFound"),
-    (48, "NamespaceExists"),
-    (50, "MaxTimeMSExpired"),
-    (52, "DollarPrefixedFieldName"),
-    (53, "InvalidIdField"),
-    (54, "NotSingleValueField"),
-    (56, "EmptyFieldName"),
-    (57, "DottedFieldName"),
-    (59, "CommandNotFound"),
-    (66, "ImmutableField"),
-    (67, "CannotCreateIndex"),
-    (72, "InvalidOptions"),
-    (73, "InvalidNamespace"),
-    (79, "UnknownReplWriteConcern"),
-    (85, "IndexOptionsConflict"),
-    (86, "IndexKeySpecsConflict"),
-    (91, "ShutdownInProgress"),
-    (93, "InvalidPipelineOperator"),
-    (96, "OperationFailed"),
-    (100, "UnsatisfiableWriteConcern"),
-    (112, "WriteConflict"),
-    (115, "CommandNotSupported"),
-    (117, "ConflictingOperationInProgress"),
-    (121, "DocumentValidationFailure"),
-    (136, "CappedPositionLost"),
-    (143, "CursorInUse"),
-    (146, "ExceededMemoryLimit"),
-    (165, "ViewDepthLimitExceeded"),
-    (166, "CommandNotSupportedOnView"),
-    (167, "OptionNotSupportedOnView"),
-    (168, "InvalidPipelineOperator"),
-    (171, "CannotIndexParallelArrays"),
-    (183, "ClientMetadataMissingField"),
-    (185, "ClientMetadataDocumentTooLarge"),
-    (186, "ClientMetadataCannotBeMutated"),
-    (189, "PrimarySteppedDown"),
-    (197, "InvalidIndexSpecificationOption"),
-    (207, "InvalidUUID"),
-    (225, "TransactionTooOld"),
-    (238, "NotImplemented"),
-    (241, "ConversionFailure"),
-    (251, "NoSuchTransaction"),
-    (256, "TransactionCommitted"),
-    (257, "TransactionTooLarge"),
-    (260, "InvalidResumeToken"),
-    (263, "OperationNotSupportedInTransaction"),
-    (280, "ChangeStreamFatalError"),
-    (286, "ChangeStreamHistoryLost"),
-    (288, "ChecksumMismatch"),
-    (292, "QueryExceededMemoryLimitNoDiskUseAllowed"),
-    (322, "APIVersionError"),
-    (323, "APIStrictError"),
-    (331, "CannotConvertIndexToUnique"),
-    (334, "MechanismUnavailable"),
-    (352, "UnsupportedOpQueryCommand"),
-    (11000, "DuplicateKey"),
-    (11600, "InterruptedAtShutdown"),
-    (11601, "Interrupted"),
-    (11602, "InterruptedDueToReplStateChange"),
-    (10107, "NotWritablePrimary"),
-    (10334, "BSONObjectTooLarge"),
-    (13297, "DatabaseDifferCase"),
-    (13435, "NotPrimaryNoSecondaryOk"),
-    (13436, "NotPrimaryOrSecondary"),
-    (31082, "SearchNotEnabled"),
-    (40414, "IDLFailedToParse"),
-    (40415, "IDLUnknownField"),
-    (46841, "ClientMarkedKilled"),
-    (50768, "NotARetryableWriteCommand"),
-    (6, "HostUnreachable"),
-    (7, "HostNotFound"),
-    (64, "WriteConcernTimeout"),
-    (89, "NetworkTimeout"),
-    (262, "ExceededTimeLimit"),
-    (9001, "SocketException"),
-    (391, "ReauthenticationRequired"),
-    (462, "IngressRequestRateLimitExceeded"),
-];
-
 /// The name of a code.
 pub fn code_name(code: i32) -> String {
-    let named = NAMES.iter().find(|(known, _)| *known == code);
-    named.map_or_else(|| format!("Location{code}"), |(_, name)| (*name).to_owned())
+    MongoError::new(code, "").name().into_owned()
 }
 
 impl Failure {

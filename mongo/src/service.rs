@@ -14,6 +14,7 @@ use mayfly_engine::{Engine, clock::Stopwatch};
 use crate::{
     auth::Accounts,
     call::Call,
+    change_stream::Streams,
     cluster_time::ClusterTime,
     commands,
     connection::Connection,
@@ -21,6 +22,7 @@ use crate::{
     cursor::Cursors,
     fail_point::FailPoints,
     failure::{Failure, Result},
+    gates::Gates,
     session::Sessions,
     wire::{Form, Request},
 };
@@ -58,6 +60,8 @@ pub struct Mongo {
     pub(crate) cluster_time: ClusterTime,
     pub(crate) counters: Counters,
     pub(crate) fail_points: FailPoints,
+    pub(crate) gates: Gates,
+    pub(crate) streams: Streams,
     /// Names this process in `topologyVersion`.
     pub(crate) process: ObjectId,
     pub(crate) uptime: Stopwatch,
@@ -73,6 +77,8 @@ impl Mongo {
             cluster_time: ClusterTime::default(),
             counters: Counters::default(),
             fail_points: FailPoints::default(),
+            gates: Gates::default(),
+            streams: Streams::default(),
             process,
             uptime: Stopwatch::start(),
             engine,

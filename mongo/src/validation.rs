@@ -32,7 +32,7 @@ impl Validator {
         let options = collection.options();
         let Ok(source) = options.get_document("validator") else { return Ok(None) };
         let level = options.get_str("validationLevel").unwrap_or("strict");
-        if level == "off" || options.get_str("validationAction") == Ok("warn") {
+        if level == "off" || options.get_str("validationAction").ok() == Some("warn") {
             return Ok(None);
         }
         let filter = Filter::parse(&to_raw(source), &Names::default())?;

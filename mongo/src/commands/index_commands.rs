@@ -73,7 +73,7 @@ fn is_there(collection: &Collection, wanted: &Wanted) -> Result<bool> {
     let key = wanted.spec.get_document("key").cloned().unwrap_or_default();
     for existing in indexes::shown(collection) {
         let same_key = existing.get_document("key").is_ok_and(|other| indexes::same_key(other, &key));
-        let same_name = existing.get_str("name") == Ok(wanted.rule.name.as_str());
+        let same_name = existing.get_str("name").ok() == Some(wanted.rule.name.as_str());
         let on_id = same_key && key.len() == 1 && key.contains_key("_id");
         if on_id {
             return Ok(true);
@@ -179,7 +179,7 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
             return Err(Failure::new(72, "cannot drop _id index"));
         }
         let found = rules.iter().find(|rule| rule.name == name);
-        let implied = || shown.iter().any(|index| index.get_str("name") == Ok(name)).then(Vec::new);
+        let implied = || shown.iter().any(|index| index.get_str("name").ok() == Some(name)).then(Vec::new);
         match found.map(|rule| vec![rule.number]).or_else(implied) {
             Some(found) => Ok(found),
             None => Err(Failure::new(27, format!("index not found with name [{name}]"))),

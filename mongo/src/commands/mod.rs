@@ -3,9 +3,13 @@
 //! A handler turns arguments into the engine's terms, calls it, and shapes the answer. `docs/compatibility.md` is made
 //! from the table; what is not in it is refused with error 59.
 
+mod create;
 mod diagnostics;
+mod drop;
 mod fail_point;
 mod hello;
+mod index_commands;
+mod list;
 mod login;
 mod server_status;
 mod sessions;
@@ -213,6 +217,26 @@ pub const COMMANDS: &[CommandInfo] = &[
         handler!(fail_point::run),
     )
     .admin(),
+    CommandInfo::new("create", Access::Write, "makes a collection or a view", handler!(create::run))
+        .fields(create::FIELDS)
+        .stable()
+        .transactional(),
+    CommandInfo::new("drop", Access::Write, "drops a collection", handler!(drop::collection)).stable(),
+    CommandInfo::new("dropDatabase", Access::Write, "drops a database", handler!(drop::database)).stable(),
+    CommandInfo::new("renameCollection", Access::Write, "gives a collection another name", handler!(drop::rename))
+        .admin()
+        .stable(),
+    CommandInfo::new("listDatabases", Access::User, "databases", handler!(list::databases)).admin().stable(),
+    CommandInfo::new("listCollections", Access::Read, "collections", handler!(list::collections)).stable(),
+    CommandInfo::new("createIndexes", Access::Write, "makes indexes", handler!(index_commands::create))
+        .fields(&["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "isTimeseriesNamespace"])
+        .stable()
+        .transactional(),
+    CommandInfo::new("listIndexes", Access::Read, "indexes", handler!(index_commands::list)).stable(),
+    CommandInfo::new("dropIndexes", Access::Write, "drops indexes", handler!(index_commands::drop))
+        .alias(&["deleteIndexes"])
+        .stable(),
+    CommandInfo::new("collMod", Access::Write, "changes an index or a collection", handler!(index_commands::modify)).stable(),
     CommandInfo::new("startSession", Access::User, "a name for a session", handler!(sessions::start)),
     CommandInfo::new("endSessions", Access::Open, "ends sessions", handler!(sessions::end)).stable(),
     CommandInfo::new("refreshSessions", Access::Open, "keeps sessions", handler!(sessions::refresh)).stable(),
