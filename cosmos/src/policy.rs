@@ -59,6 +59,8 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
         unique_keys: unique_keys(body.get("uniqueKeyPolicy"))?,
         default_ttl: default_ttl(body.get("defaultTtl"))?,
         log_minutes: log_minutes(body.get("changeFeedPolicy"))?,
+        collection: None,
+        index_rules: Vec::new(),
         others: kept(body, &KEPT),
     })
 }

@@ -33,6 +33,8 @@ pub struct Pending {
     pub before: Option<Record>,
     /// What it shall be; `None` is gone.
     pub after: Option<RawDocumentBuf>,
+    /// Whether parts of it were changed, and not the whole replaced.
+    pub partial: bool,
 }
 
 /// How often a commit tries again after the clock, or an expired document, stood in its way.
@@ -134,6 +136,7 @@ impl Engine {
             }
             let kind = match (live, &after) {
                 (None, Some(_)) => EventKind::Create,
+                (Some(_), Some(_)) if change.partial => EventKind::Update,
                 (Some(_), Some(_)) => EventKind::Replace,
                 (Some(_), None) => EventKind::Delete,
                 (None, None) => continue,

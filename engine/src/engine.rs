@@ -244,6 +244,10 @@ impl Engine {
     ) -> Result<Arc<Container>> {
         self.catalog()
             .change_container(container, if_match, |row| {
+                let mut definition = definition;
+                // A front-end that knows nothing of collections leaves them as they are.
+                definition.collection = definition.collection.or_else(|| row.definition.collection.clone());
+                definition.index_rules = row.definition.index_rules.clone();
                 row.definition.validate_replacement(&definition)?;
                 if !row.definition.indexing.same_entries(&definition.indexing) {
                     row.index = row.index.next(definition.indexing.mode);

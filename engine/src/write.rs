@@ -48,6 +48,8 @@ pub enum Decision {
     Keep,
     /// This is its next version, or its first.
     Put(RawDocumentBuf),
+    /// This is its next version, with parts of it changed: the log tells the difference.
+    Update(RawDocumentBuf),
     /// It goes.
     Remove,
 }
@@ -423,6 +425,7 @@ impl<'a> Desk<'a> {
         let place = self.places[operation.id()];
         self.docs[place].operation = number;
         let current = self.docs[place].wanted.clone();
+        let mut partial = false;
         let (body, if_match) = match operation {
             Operation::Read { .. } => {
                 let record = current.ok_or(Error::NotFound(Resource::Document))?;
@@ -444,6 +447,10 @@ impl<'a> Desk<'a> {
                     return Ok(Outcome { effect: Effect::Read, record: current, charge });
                 }
                 Decision::Put(body) => (body, None),
+                Decision::Update(body) => {
+                    partial = true;
+                    (body, None)
+                }
                 Decision::Remove => {
                     if current.is_some() {
                         self.event(EventKind::Delete, place, None);
@@ -479,6 +486,7 @@ impl<'a> Desk<'a> {
         }
         let record = self.record(birth, place as u16, body)?;
         let (effect, kind) = match current {
+            Some(_) if partial => (Effect::Replaced, EventKind::Update),
             Some(_) => (Effect::Replaced, EventKind::Replace),
             None => (Effect::Created, EventKind::Create),
         };

@@ -3,12 +3,17 @@
 //! Documents come from the log that the engine keeps for a collection once somebody watches it. Drops and renames come
 //! from the front-end itself, which does them.
 
-use std::collections::{HashSet, VecDeque};
+mod event;
+mod source;
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use bson::Timestamp as ClusterStamp;
 use mayfly_engine::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+pub use source::open;
 
 use crate::{failure::Result, namespace, service::Mongo};
 
@@ -17,6 +22,9 @@ pub const LOG_MINUTES: u32 = 24 * 60;
 
 /// Happenings remembered for streams that are behind.
 const HAPPENINGS_MAX: usize = 1000;
+
+/// Commits whose time is remembered exactly; of older ones the second is known.
+const TIMES_MAX: usize = 100_000;
 
 /// What happened to a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +61,8 @@ pub struct Streams {
     next: Mutex<u64>,
     /// Databases that are watched as a whole; the empty name is all of them.
     watched: Mutex<HashSet<String>>,
+    /// The cluster's time of recent commits, by container and sequence number.
+    times: Mutex<BTreeMap<(u32, u64), ClusterStamp>>,
     /// Told whenever something happens.
     pub changed: Notify,
 }
@@ -82,6 +92,21 @@ impl Streams {
     /// What happened after the happening `number`.
     pub fn since(&self, number: u64) -> Vec<(u64, ClusterStamp, Happening)> {
         self.happenings.lock().iter().filter(|(other, _, _)| *other > number).cloned().collect()
+    }
+
+    /// Remembers the time of a commit.
+    pub fn note(&self, container: u32, lsn: u64, time: ClusterStamp) {
+        let mut times = self.times.lock();
+        times.insert((container, lsn), time);
+        if times.len() > TIMES_MAX {
+            times.pop_first();
+        }
+    }
+
+    /// The time of a commit in the second `ts`.
+    pub fn time_of(&self, container: u32, lsn: u64, ts: u64) -> ClusterStamp {
+        let known = self.times.lock().get(&(container, lsn)).copied();
+        known.unwrap_or(ClusterStamp { time: ts as u32, increment: 1 })
     }
 
     /// Wakes the streams that wait.

@@ -46,7 +46,9 @@ impl Collation {
         }
         match (a, b) {
             (V::String(a) | V::Symbol(a), V::String(b) | V::Symbol(b)) => (self.compare)(a, b),
-            (V::Array(a), V::Array(b)) => sequences(items(a), items(b), |a, b| self.compare_at(a, b, depth + 1)),
+            (V::Array(a), V::Array(b)) => {
+                sequences(items(a), items(b), |a, b| self.compare_at(a, b, depth + 1))
+            }
             (V::Document(a), V::Document(b)) => sequences(fields(a), fields(b), |a, b| {
                 let class = |value| order::type_rank(Order::Mongo, value);
                 let by_class = class(a.1).cmp(&class(b.1));

@@ -71,7 +71,8 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
         Some(4) => Strength::Quaternary,
         Some(5) => Strength::Identical,
         Some(other) => {
-            let message = format!("Enumeration value '{other}' for field 'collation.strength' is not a valid value.");
+            let message =
+                format!("Enumeration value '{other}' for field 'collation.strength' is not a valid value.");
             return Err(Failure::bad_value(message));
         }
     });
@@ -93,7 +94,8 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
         Ok("lower") => preferences.case_first = Some(CollationCaseFirst::Lower),
         _ => {}
     }
-    let collator: CollatorBorrowed<'static> = Collator::try_new(preferences, options).map_err(|_| unknown())?;
+    let collator: CollatorBorrowed<'static> =
+        Collator::try_new(preferences, options).map_err(|_| unknown())?;
     Ok(Some(Collation::new(Arc::new(move |a, b| collator.compare(a, b)))))
 }
 

@@ -58,7 +58,8 @@ pub fn text(value: &Bson) -> String {
         Bson::String(text) => format!("\"{text}\""),
         Bson::ObjectId(id) => format!("ObjectId('{id}')"),
         Bson::Document(document) => {
-            let fields: Vec<String> = document.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect();
+            let fields: Vec<String> =
+                document.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect();
             if fields.is_empty() { "{}".into() } else { format!("{{ {} }}", fields.join(", ")) }
         }
         Bson::Array(items) => {

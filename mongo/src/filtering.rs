@@ -37,7 +37,8 @@ pub struct Surroundings {
 impl Surroundings {
     /// Those of a command: its collation and its `let`.
     pub fn of(call: &Call<'_>) -> Result<Self> {
-        let mut surroundings = Self::plain(&call.mongo.engine, call.now, call.mongo.cluster_time.last(call.now));
+        let mut surroundings =
+            Self::plain(&call.mongo.engine, call.now, call.mongo.cluster_time.last(call.now));
         if let Some(collation) = call.document("collation")? {
             surroundings.collation = collations::parse(&bson::Document::try_from(collation)?)?;
         }
@@ -122,7 +123,11 @@ pub fn parse_filter(filter: Option<&RawDocument>) -> Result<Filter> {
 }
 
 /// The value of a field, if it is a document.
-pub fn document_in<'a>(document: &'a RawDocument, name: &str, owner: &str) -> Result<Option<&'a RawDocument>> {
+pub fn document_in<'a>(
+    document: &'a RawDocument,
+    name: &str,
+    owner: &str,
+) -> Result<Option<&'a RawDocument>> {
     match document.get(name)? {
         None | Some(RawBsonRef::Null | RawBsonRef::Undefined) => Ok(None),
         Some(RawBsonRef::Document(found)) => Ok(Some(found)),

@@ -122,9 +122,12 @@ impl Region {
     /// Whether the value is a place that lies inside.
     pub(crate) fn contains(&self, value: Ref<'_>) -> bool {
         match self {
-            Region::Flat(flat) => places(value, &|value| pair(value).is_some_and(|point| flat.contains(point))),
+            Region::Flat(flat) => {
+                places(value, &|value| pair(value).is_some_and(|point| flat.contains(point)))
+            }
             Region::Cap { centre, radians } => places(value, &|value| {
-                Shape::of_value(value).is_some_and(|shape| shape.points().all(|p| centre.angle(p) <= *radians))
+                Shape::of_value(value)
+                    .is_some_and(|shape| shape.points().all(|p| centre.angle(p) <= *radians))
             }),
             Region::Shape(region) => {
                 places(value, &|value| Shape::of_value(value).is_some_and(|shape| region.contains(&shape)))

@@ -70,22 +70,25 @@ fn cannot(message: impl Into<String>) -> Failure {
 pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
     for name in spec.keys() {
         if !OPTIONS.contains(&name.as_str()) && !lenient {
-            let message = format!(
-                "The field '{name}' is not valid for an index specification. Specification: {spec}"
-            );
+            let message =
+                format!("The field '{name}' is not valid for an index specification. Specification: {spec}");
             return Err(Failure::new(197, message));
         }
     }
     let key = match spec.get("key") {
         Some(Bson::Document(key)) => key,
         Some(_) => return Err(Failure::new(14, "The field 'key' must be an object")),
-        None => return Err(Failure::new(9, "The 'key' field is a required property of an index specification")),
+        None => {
+            return Err(Failure::new(9, "The 'key' field is a required property of an index specification"));
+        }
     };
     let name = match spec.get("name") {
         Some(Bson::String(name)) if !name.is_empty() && name != "*" => name.clone(),
         Some(Bson::String(name)) => return Err(cannot(format!("index name '{name}' is not valid"))),
         Some(_) => return Err(Failure::new(14, "The field 'name' must be a string")),
-        None => return Err(Failure::new(9, "The 'name' field is a required property of an index specification")),
+        None => {
+            return Err(Failure::new(9, "The 'name' field is a required property of an index specification"));
+        }
     };
     let fields = key_fields(key)?;
     let flag = |name: &str| match spec.get(name) {
@@ -94,7 +97,9 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
         Some(Bson::Int32(value)) => Ok(*value != 0),
         Some(Bson::Int64(value)) => Ok(*value != 0),
         Some(Bson::Double(value)) => Ok(*value != 0.0),
-        Some(_) => Err(Failure::new(14, format!("The field '{name}' has value, which is not convertible to bool"))),
+        Some(_) => {
+            Err(Failure::new(14, format!("The field '{name}' has value, which is not convertible to bool")))
+        }
     };
     let (unique, sparse) = (flag("unique")?, flag("sparse")?);
     let partial = match spec.get("partialFilterExpression") {
@@ -111,7 +116,10 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
     }
     let hashed = fields.iter().any(|field| field.kind == FieldKind::Hashed);
     if hashed && unique {
-        return Err(Failure::new(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index."));
+        return Err(Failure::new(
+            16764,
+            "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.",
+        ));
     }
     let is_default = fields.len() == 1 && fields[0].path == "_ts";
     let expire_after = match spec.get("expireAfterSeconds") {
@@ -134,7 +142,10 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
     }
     let mut shown = doc! { "v": 2, "key": key.clone(), "name": &name };
     for (option, value) in spec {
-        if !shown.contains_key(option) && !FORGOTTEN.contains(&option.as_str()) && OPTIONS.contains(&option.as_str()) {
+        if !shown.contains_key(option)
+            && !FORGOTTEN.contains(&option.as_str())
+            && OPTIONS.contains(&option.as_str())
+        {
             shown.insert(option, value.clone());
         }
     }
@@ -184,7 +195,9 @@ fn key_fields(key: &Document) -> Result<Vec<IndexField>> {
             return Err(cannot("Index keys cannot be an empty field."));
         }
         if path.starts_with('$') && !wildcard {
-            return Err(cannot(format!("Index key contains an illegal field name: field name starts with '$'.{path}")));
+            return Err(cannot(format!(
+                "Index key contains an illegal field name: field name starts with '$'.{path}"
+            )));
         }
         let kind = match (number, value) {
             (Some(number), _) if number == 0.0 || number.is_nan() => {
@@ -240,32 +253,28 @@ pub fn expire_after(value: &Bson, is_default: bool) -> Result<i64> {
         return Err(cannot("TTL index 'expireAfterSeconds' option cannot be less than 0"));
     }
     if number > f64::from(i32::MAX) {
-        return Err(cannot("TTL index 'expireAfterSeconds' option must be within the range of a 32-bit integer"));
+        return Err(cannot(
+            "TTL index 'expireAfterSeconds' option must be within the range of a 32-bit integer",
+        ));
     }
     Ok(number as i64)
-}
-
-/// The default name of an index: its fields and directions.
-pub fn default_name(key: &Document) -> String {
-    let parts = key.iter().map(|(path, kind)| match kind {
-        Bson::String(plugin) => format!("{path}_{plugin}"),
-        Bson::Int32(number) => format!("{path}_{number}"),
-        Bson::Int64(number) => format!("{path}_{number}"),
-        Bson::Double(number) => format!("{path}_{number}"),
-        other => format!("{path}_{other}"),
-    });
-    parts.collect::<Vec<_>>().join("_")
 }
 
 /// All indexes of a collection as clients see them.
 pub fn shown(collection: &Collection) -> Vec<Document> {
     let mut shown = vec![id_index()];
     let rules = &collection.container.definition().index_rules;
-    shown.extend(rules.iter().map(|rule| Document::from_reader(rule.spec.as_slice()).unwrap_or_default()));
-    // A default that was set through Cosmos is an index that nobody made.
-    let default = collection.container.definition().default_ttl;
-    if let (Some(default), false) = (default, rules.iter().any(|rule| rule.is_default_ttl)) {
-        let seconds = i64::from(default) as i32;
+    // The default may have been changed through Cosmos: then the index says what holds now, or is not there.
+    let default = collection.container.definition().default_ttl.map(|default| i64::from(default) as i32);
+    for rule in rules {
+        let mut spec = Document::from_reader(rule.spec.as_slice()).unwrap_or_default();
+        if rule.is_default_ttl {
+            let Some(seconds) = default else { continue };
+            spec.insert("expireAfterSeconds", seconds);
+        }
+        shown.push(spec);
+    }
+    if let (Some(seconds), false) = (default, rules.iter().any(|rule| rule.is_default_ttl)) {
         shown.push(doc! { "v": 2, "key": { "_ts": 1 }, "name": "_ts_1", "expireAfterSeconds": seconds });
     }
     shown
@@ -305,13 +314,21 @@ mod tests {
         assert_eq!(with("colour", 1.into()), 197);
         assert_eq!(code(doc! { "key": { "_id": 1 }, "name": "x", "expireAfterSeconds": 1 }), 197);
         assert_eq!(code(doc! { "key": { "a": 1, "b": 1 }, "name": "x", "expireAfterSeconds": 1 }), 67);
-        for fine in [Bson::Int32(0), Bson::Int64(5), Bson::Double(3600.0), Bson::Double(1.5), Bson::Double(-0.0)] {
+        for fine in
+            [Bson::Int32(0), Bson::Int64(5), Bson::Double(3600.0), Bson::Double(1.5), Bson::Double(-0.0)]
+        {
             assert_eq!(with("expireAfterSeconds", fine.clone()), 0, "{fine}");
         }
-        for wrong in [Bson::Int64(1 << 31), Bson::Int32(-1), Bson::Double(f64::NAN), "10".into(), true.into()] {
+        for wrong in [Bson::Int64(1 << 31), Bson::Int32(-1), Bson::Double(f64::NAN), "10".into(), true.into()]
+        {
             assert_eq!(with("expireAfterSeconds", wrong.clone()), 67, "{wrong}");
         }
-        assert_eq!(parse(&doc! { "key": { "a": 1 }, "name": "x", "expireAfterSeconds": 1.5 }, false).unwrap().expire_after, Some(1));
+        assert_eq!(
+            parse(&doc! { "key": { "a": 1 }, "name": "x", "expireAfterSeconds": 1.5 }, false)
+                .unwrap()
+                .expire_after,
+            Some(1)
+        );
         assert_eq!(code(doc! { "key": { "_ts": 1 }, "name": "x", "expireAfterSeconds": -1 }), 0);
         assert_eq!(code(doc! { "key": { "_ts": 1 }, "name": "x", "expireAfterSeconds": 0 }), 67);
     }

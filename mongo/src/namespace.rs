@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bson::{Bson, Document, doc};
 use mayfly_engine::{
-    Container, ContainerDefinition, Database, Engine, Error as EngineError, IndexingMode, IndexingPolicy, Timestamp,
-    collection::CollectionRules,
+    Container, ContainerDefinition, Database, Engine, Error as EngineError, IndexingMode, IndexingPolicy,
+    Timestamp, collection::CollectionRules,
 };
 use mayfly_value::partition::KeyDefinition;
 
@@ -63,7 +63,10 @@ impl Collection {
     /// Refuses a write to a view, and one to what the server keeps for itself.
     pub fn check_writable(&self) -> Result<()> {
         if self.view().is_some() {
-            return Err(Failure::new(166, format!("Namespace {} is a view, not a collection", self.namespace())));
+            return Err(Failure::new(
+                166,
+                format!("Namespace {} is a view, not a collection", self.namespace()),
+            ));
         }
         Ok(())
     }
@@ -103,7 +106,13 @@ pub async fn ensure(mongo: &Mongo, db: &str, name: &str, now: Timestamp) -> Resu
 }
 
 /// Makes a collection; 48 if there is one.
-pub async fn create(mongo: &Mongo, db: &str, name: &str, options: &Document, now: Timestamp) -> Result<Collection> {
+pub async fn create(
+    mongo: &Mongo,
+    db: &str,
+    name: &str,
+    options: &Document,
+    now: Timestamp,
+) -> Result<Collection> {
     let database = ensure_database(&mongo.engine, db, now).await?;
     let mut definition = ContainerDefinition::new(name, KeyDefinition::unpartitioned());
     definition.indexing = IndexingPolicy {
@@ -115,14 +124,18 @@ pub async fn create(mongo: &Mongo, db: &str, name: &str, options: &Document, now
     };
     let kept = if options.is_empty() { Vec::new() } else { to_raw(options).into_bytes() };
     definition.collection = Some(CollectionRules { options: kept });
-    if options.get_document("changeStreamPreAndPostImages").is_ok_and(|images| images.get_bool("enabled").unwrap_or(false))
+    if options
+        .get_document("changeStreamPreAndPostImages")
+        .is_ok_and(|images| images.get_bool("enabled").unwrap_or(false))
         || mongo.streams.watches(db)
     {
         definition.log_minutes = Some(crate::change_stream::LOG_MINUTES);
     }
     match mongo.engine.create_container(&database, definition, 1, now).await {
         Ok(container) => Ok(Collection { container, db: db.to_owned(), name: name.to_owned() }),
-        Err(EngineError::Exists(_)) => Err(Failure::new(48, format!("Collection {db}.{name} already exists."))),
+        Err(EngineError::Exists(_)) => {
+            Err(Failure::new(48, format!("Collection {db}.{name} already exists.")))
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -148,7 +161,12 @@ pub async fn ensure_database(engine: &Engine, db: &str, now: Timestamp) -> Resul
 }
 
 /// Keeps other options with a collection.
-pub async fn set_options(mongo: &Mongo, collection: &Collection, options: &Document, now: Timestamp) -> Result<()> {
+pub async fn set_options(
+    mongo: &Mongo,
+    collection: &Collection,
+    options: &Document,
+    now: Timestamp,
+) -> Result<()> {
     let mut definition = collection.container.definition().clone();
     let kept = if options.is_empty() { Vec::new() } else { to_raw(options).into_bytes() };
     definition.collection = Some(CollectionRules { options: kept });

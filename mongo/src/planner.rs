@@ -50,7 +50,8 @@ pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Opti
         return Plan::Scan;
     }
     let narrowing = filter.narrowing();
-    let usable: Vec<&Condition<'_>> = narrowing.all.iter().filter(|condition| !collated || plain(&condition.bound)).collect();
+    let usable: Vec<&Condition<'_>> =
+        narrowing.all.iter().filter(|condition| !collated || plain(&condition.bound)).collect();
     if hint.is_none_or(|hint| hint == "_id_")
         && let Some(plan) = by_id(&usable)
     {
@@ -121,7 +122,11 @@ fn by_id(conditions: &[&Condition<'_>]) -> Option<Plan> {
 fn in_order(value: &RawBson) -> bool {
     matches!(
         value,
-        RawBson::Int32(_) | RawBson::Int64(_) | RawBson::Double(_) | RawBson::ObjectId(_) | RawBson::DateTime(_)
+        RawBson::Int32(_)
+            | RawBson::Int64(_)
+            | RawBson::Double(_)
+            | RawBson::ObjectId(_)
+            | RawBson::DateTime(_)
     )
 }
 
@@ -172,7 +177,9 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
         let range = on_field.find_map(|condition| one_sided(&condition.bound, field.kind));
         if let Some((low, high)) = range {
             score += 1;
-            ranges = Some(prefixes.iter().map(|prefix| bounded(rule.number, prefix, &low, &high)).collect::<Vec<_>>());
+            ranges = Some(
+                prefixes.iter().map(|prefix| bounded(rule.number, prefix, &low, &high)).collect::<Vec<_>>(),
+            );
         }
         break;
     }
@@ -209,7 +216,11 @@ fn one_sided(bound: &Bound, kind: FieldKind) -> Option<Ends> {
         }
         _ => return None,
     };
-    Some(if kind == FieldKind::Down && !matches!(bound, Bound::Prefix(_)) { (high, low) } else { (low, high) })
+    Some(if kind == FieldKind::Down && !matches!(bound, Bound::Prefix(_)) {
+        (high, low)
+    } else {
+        (low, high)
+    })
 }
 
 fn bounded(number: u32, prefix: &[u8], low: &End<Vec<u8>>, high: &End<Vec<u8>>) -> CollectionRange {

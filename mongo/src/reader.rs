@@ -10,17 +10,12 @@ use std::{
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
 use mayfly_engine::{
-    Access, CollectionRange, Container, Direction, DocumentId, HashRange, PageLimit, Position, Record, Timestamp,
+    Access, CollectionRange, Container, Direction, DocumentId, HashRange, PageLimit, Position, Record,
+    Timestamp,
 };
 use mayfly_value::partition::PartitionKey;
 
-use crate::{
-    failure::Result,
-    namespace::Collection,
-    planner::Plan,
-    service::Mongo,
-    session::Txn,
-};
+use crate::{failure::Result, namespace::Collection, planner::Plan, service::Mongo, session::Txn};
 
 /// A document and what names it.
 #[derive(Clone, Debug)]

@@ -42,7 +42,11 @@ impl SortPattern {
         }
         for (at, part) in parts.iter().enumerate() {
             if parts.iter().skip(at + 1).any(|other| other.path == part.path) {
-                bail!(7472500, "$sort key must not contain duplicate keys (duplicate: '{}')", part.path.dotted);
+                bail!(
+                    7472500,
+                    "$sort key must not contain duplicate keys (duplicate: '{}')",
+                    part.path.dotted
+                );
             }
         }
         Ok(SortPattern { parts })
@@ -61,18 +65,21 @@ impl SortPattern {
 
     /// What the document is sorted by.
     pub fn key(&self, document: &RawDocument, context: &Context<'_>) -> Result<Vec<Value>> {
-        self.parts.iter().try_fold((Vec::new(), None), |(mut keys, mut array): (Vec<Value>, Option<&str>), part| {
-            let (key, through_array) = part.key(document, context);
-            if through_array {
-                let root = part.path.parts().first().map(String::as_str).unwrap_or_default();
-                if array.is_some_and(|other| other != root) {
-                    bail!(BAD_VALUE, "cannot sort with keys that are parallel arrays");
+        self.parts
+            .iter()
+            .try_fold((Vec::new(), None), |(mut keys, mut array): (Vec<Value>, Option<&str>), part| {
+                let (key, through_array) = part.key(document, context);
+                if through_array {
+                    let root = part.path.parts().first().map(String::as_str).unwrap_or_default();
+                    if array.is_some_and(|other| other != root) {
+                        bail!(BAD_VALUE, "cannot sort with keys that are parallel arrays");
+                    }
+                    array = Some(root);
                 }
-                array = Some(root);
-            }
-            keys.push(key);
-            Ok((keys, array))
-        }).map(|(keys, _)| keys)
+                keys.push(key);
+                Ok((keys, array))
+            })
+            .map(|(keys, _)| keys)
     }
 
     /// Compares two keys.
@@ -103,9 +110,9 @@ fn part(name: &str, value: Ref<'_>) -> Result<Part> {
     }
     let meta = match value {
         Ref::Document(object) => match field(object, "$meta") {
-            Some(Ref::String(meta @ ("textScore" | "randVal" | "geoNearDistance" | "searchScore" | "vectorSearchScore"))) => {
-                Some(meta.to_string())
-            }
+            Some(Ref::String(
+                meta @ ("textScore" | "randVal" | "geoNearDistance" | "searchScore" | "vectorSearchScore"),
+            )) => Some(meta.to_string()),
             Some(_) => bail!(31138, "Illegal $meta sort"),
             None => bail!(15974, "Illegal key in $sort specification: {name}"),
         },

@@ -40,7 +40,12 @@ impl Validator {
     }
 
     /// Refuses a document that is not valid. `before` is what it was, if it was there.
-    pub fn admit(&self, surroundings: &Surroundings, before: Option<&RawDocument>, after: &RawDocument) -> Result<()> {
+    pub fn admit(
+        &self,
+        surroundings: &Surroundings,
+        before: Option<&RawDocument>,
+        after: &RawDocument,
+    ) -> Result<()> {
         if surroundings.matches(&self.filter, after)? {
             return Ok(());
         }

@@ -125,7 +125,9 @@ pub(crate) fn is_number(value: Ref<'_>) -> bool {
 /// What counts as true: everything but false, zero, null, undefined and missing.
 pub(crate) fn is_truthy(value: Option<Ref<'_>>) -> bool {
     match value {
-        None | Some(Ref::Null | Ref::Undefined | Ref::Boolean(false) | Ref::Int32(0) | Ref::Int64(0)) => false,
+        None | Some(Ref::Null | Ref::Undefined | Ref::Boolean(false) | Ref::Int32(0) | Ref::Int64(0)) => {
+            false
+        }
         Some(Ref::Double(value)) => value != 0.0,
         Some(Ref::Decimal128(value)) => !crate::decimal::Decimal::from_bson(value).is_zero(),
         Some(_) => true,
@@ -158,7 +160,8 @@ pub(crate) fn show(value: Ref<'_>) -> String {
     match value {
         Ref::String(text) | Ref::Symbol(text) => format!("\"{text}\""),
         Ref::Document(object) => {
-            let fields: Vec<_> = fields(object).map(|(name, value)| format!("{name}: {}", show(value))).collect();
+            let fields: Vec<_> =
+                fields(object).map(|(name, value)| format!("{name}: {}", show(value))).collect();
             if fields.is_empty() { "{}".to_string() } else { format!("{{ {} }}", fields.join(", ")) }
         }
         Ref::Array(array) => {

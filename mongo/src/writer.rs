@@ -7,7 +7,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
-use mayfly_engine::{Decision, DocumentId, Error as EngineError, InvalidTtl, Operation, Outcome, Receipt, Record};
+use mayfly_engine::{
+    Decision, DocumentId, Error as EngineError, InvalidTtl, Operation, Outcome, Receipt, Record,
+};
 use mayfly_value::partition::PartitionKey;
 use parking_lot::Mutex;
 
@@ -30,6 +32,8 @@ pub enum Change {
     Keep,
     /// This is its next version, or its first.
     Put(RawDocumentBuf),
+    /// This is its next version, with parts of it changed.
+    Modify(RawDocumentBuf),
     /// It goes.
     Remove,
 }
@@ -126,17 +130,20 @@ impl<'a> Writer<'a> {
                     Some(written) => written,
                     None => {
                         let view = Some(&txn.view);
-                        let record = mongo.engine.read_collection(container, &target.id, view, self.call.now).await?;
+                        let record =
+                            mongo.engine.read_collection(container, &target.id, view, self.call.now).await?;
                         record.map(|record| document_of(container, &record))
                     }
                 };
                 let change = decide(before.as_deref())?;
                 match &change {
-                    Change::Put(body) => {
-                        mongo.sessions.write(self.call, txn, container, &target.id, Some(body.clone())).await?;
+                    Change::Put(body) | Change::Modify(body) => {
+                        let partial = matches!(change, Change::Modify(_));
+                        let after = Some(body.clone());
+                        mongo.sessions.write(self.call, txn, container, &target.id, after, partial).await?;
                     }
                     Change::Remove => {
-                        mongo.sessions.write(self.call, txn, container, &target.id, None).await?;
+                        mongo.sessions.write(self.call, txn, container, &target.id, None, false).await?;
                     }
                     Change::Skip | Change::Keep => {}
                 }
@@ -182,20 +189,26 @@ impl<'a> Writer<'a> {
                 None => {}
             }
         }
-        if let Err(refused) = outcome {
-            let wanted = done.get(refused.operation).and_then(|one| match &one.change {
-                Change::Put(body) => Some(body.clone()),
-                _ => None,
-            });
-            return Err((refused.operation, self.refusal(refused.error, wanted.as_ref())));
-        }
+        let lsn = match outcome {
+            Ok(transaction) => transaction.lsn,
+            Err(refused) => {
+                let wanted = done.get(refused.operation).and_then(|one| match &one.change {
+                    Change::Put(body) | Change::Modify(body) => Some(body.clone()),
+                    _ => None,
+                });
+                return Err((refused.operation, self.refusal(refused.error, wanted.as_ref())));
+            }
+        };
         if let Some(session) = call.session.as_ref().filter(|session| session.is_retryable_write()) {
             for statement in statements {
                 mongo.sessions.remember(session, statement.number, (statement.answer)(&done));
             }
         }
-        if done.iter().any(|one| matches!(one.change, Change::Put(_) | Change::Remove)) {
-            mongo.cluster_time.tick(call.now);
+        if done.iter().any(|one| matches!(one.change, Change::Put(_) | Change::Modify(_) | Change::Remove)) {
+            let time = mongo.cluster_time.tick(call.now);
+            if container.definition().log_minutes.is_some() {
+                mongo.streams.note(container.id, lsn, time);
+            }
             mongo.streams.stir();
         }
         Ok(done)
@@ -218,7 +231,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn receipt(&self, statements: &[Statement], cells: &[Arc<Mutex<Option<Result<Done>>>>]) -> Option<Receipt> {
+    fn receipt(
+        &self,
+        statements: &[Statement],
+        cells: &[Arc<Mutex<Option<Result<Done>>>>],
+    ) -> Option<Receipt> {
         let session = self.call.session.as_ref().filter(|session| session.is_retryable_write())?;
         if statements.is_empty() || !self.collection.container.is_collection() {
             return None;
@@ -227,14 +244,18 @@ impl<'a> Writer<'a> {
         let known = self.call.mongo.sessions.statements(session);
         let (statements, cells) = (statements.to_vec(), cells.to_vec());
         let note = move |_: &[Outcome]| {
-            let done: Vec<Done> =
-                cells.iter().filter_map(|cell| cell.lock().as_ref().and_then(|one| one.as_ref().ok()).cloned()).collect();
+            let done: Vec<Done> = cells
+                .iter()
+                .filter_map(|cell| cell.lock().as_ref().and_then(|one| one.as_ref().ok()).cloned())
+                .collect();
             let mut answers = known.clone();
             for statement in &statements {
                 answers.insert(statement.number, (statement.answer)(&done));
             }
-            let answers: Document =
-                answers.into_iter().map(|(number, answer)| (number.to_string(), Bson::from(answer))).collect();
+            let answers: Document = answers
+                .into_iter()
+                .map(|(number, answer)| (number.to_string(), Bson::from(answer)))
+                .collect();
             to_raw(&bson::doc! { "n": number, "s": answers }).into_bytes()
         };
         Some(Receipt { session: session.id.clone(), note: Arc::new(note) })
@@ -257,7 +278,8 @@ impl<'a> Writer<'a> {
 fn read_receipt(bytes: &[u8]) -> Option<(i64, HashMap<i32, Document>)> {
     let note = Document::from_reader(bytes).ok()?;
     let answers = note.get_document("s").ok()?.iter();
-    let answers = answers.filter_map(|(number, answer)| Some((number.parse().ok()?, answer.as_document()?.clone())));
+    let answers =
+        answers.filter_map(|(number, answer)| Some((number.parse().ok()?, answer.as_document()?.clone())));
     Some((note.get_i64("n").ok()?, answers.collect()))
 }
 
@@ -277,6 +299,7 @@ fn operation(
                     Change::Skip | Change::Keep => Ok(Decision::Keep),
                     Change::Remove => Ok(Decision::Remove),
                     Change::Put(document) => body_of(&container, document).map(Decision::Put),
+                    Change::Modify(document) => body_of(&container, document).map(Decision::Update),
                 };
                 match decision {
                     Ok(decision) => (Ok(Done { change, before }), decision),

@@ -62,8 +62,12 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     let clustered = call.get("clusteredIndex")?.is_some();
     if call.get("expireAfterSeconds")?.is_some() {
-        let why = if clustered { "of a clustered collection" } else { "on a collection without a clustered index" };
-        return Err(Failure::new(72, format!("'expireAfterSeconds' {why} is not supported: use a TTL index")));
+        let why =
+            if clustered { "of a clustered collection" } else { "on a collection without a clustered index" };
+        return Err(Failure::new(
+            72,
+            format!("'expireAfterSeconds' {why} is not supported: use a TTL index"),
+        ));
     }
     let mut options = Document::new();
     for name in KEPT {
@@ -76,7 +80,10 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     if !call.flag("capped")? {
         if call.get("size")?.is_some() || call.get("max")?.is_some() {
-            return Err(Failure::new(72, "the 'size' and 'max' fields are only allowed when 'capped' is true"));
+            return Err(Failure::new(
+                72,
+                "the 'size' and 'max' fields are only allowed when 'capped' is true",
+            ));
         }
         options.remove("capped");
     }
@@ -85,7 +92,8 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         if existing.options() == options {
             return reply(Document::new());
         }
-        let message = format!("namespace {} already exists, but with different options", existing.namespace());
+        let message =
+            format!("namespace {} already exists, but with different options", existing.namespace());
         return Err(Failure::new(48, message));
     }
     namespace::create(call.mongo, &call.db, name, &options, call.now).await?;

@@ -23,7 +23,10 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Err(error) => return Err(error.into()),
     }
     let time = call.mongo.cluster_time.tick(call.now);
-    call.mongo.streams.tell(Happening::Drop { db: call.db.clone(), name: name.to_owned(), container: collection.container.id }, time);
+    call.mongo.streams.tell(
+        Happening::Drop { db: call.db.clone(), name: name.to_owned(), container: collection.container.id },
+        time,
+    );
     call.mongo.cursors.kill_of(&collection.namespace());
     reply(doc! { "nIndexesWas": count, "ns": collection.namespace() })
 }
@@ -52,17 +55,16 @@ pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
 pub async fn rename(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let split = |field: &str| -> Result<(String, String)> {
         let full = call.text(field)?.unwrap_or_default();
-        let (db, name) = full.split_once('.').ok_or_else(|| {
-            Failure::new(73, format!("Invalid namespace specified '{full}'"))
-        })?;
+        let (db, name) = full
+            .split_once('.')
+            .ok_or_else(|| Failure::new(73, format!("Invalid namespace specified '{full}'")))?;
         check_collection_name(db, name)?;
         Ok((db.to_owned(), name.to_owned()))
     };
     let (db, name) = split("renameCollection")?;
     let (to_db, to_name) = split("to")?;
-    let source = namespace::find(&call.mongo.engine, &db, &name).ok_or_else(|| {
-        Failure::new(26, format!("Source collection {db}.{name} does not exist"))
-    })?;
+    let source = namespace::find(&call.mongo.engine, &db, &name)
+        .ok_or_else(|| Failure::new(26, format!("Source collection {db}.{name} does not exist")))?;
     if (&db, &name) == (&to_db, &to_name) {
         return Err(Failure::new(20, "Can't rename a collection to itself"));
     }

@@ -37,7 +37,10 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     if let Some(existing) = namespace::find(&call.mongo.engine, &call.db, name) {
         if existing.view().is_some() {
-            return Err(Failure::new(166, format!("Namespace {} is a view, not a collection", existing.namespace())));
+            return Err(Failure::new(
+                166,
+                format!("Namespace {} is a view, not a collection", existing.namespace()),
+            ));
         }
         // All of them are looked at before any is made.
         for index in &wanted {
@@ -115,7 +118,8 @@ fn is_there(collection: &Collection, wanted: &Wanted) -> Result<bool> {
     Ok(false)
 }
 
-async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> Result<Collection> {
+/// Makes one index.
+pub async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> Result<Collection> {
     let engine = &call.mongo.engine;
     if indexes::shown(collection).len() >= INDEXES_MAX {
         let message = format!("add index fails, too many indexes for {}", collection.namespace());
@@ -155,11 +159,16 @@ pub async fn list(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let collection =
         namespace::find(&call.mongo.engine, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
     if collection.view().is_some() {
-        return Err(Failure::new(166, format!("Namespace {} is a view, not a collection", collection.namespace())));
+        return Err(Failure::new(
+            166,
+            format!("Namespace {} is a view, not a collection", collection.namespace()),
+        ));
     }
     let shown = indexes::shown(&collection).iter().map(to_raw).collect();
     let size = match call.document("cursor")? {
-        Some(cursor) => cursor.get("batchSize")?.and_then(crate::call::integer).map(|size| size.max(0) as usize),
+        Some(cursor) => {
+            cursor.get("batchSize")?.and_then(crate::call::integer).map(|size| size.max(0) as usize)
+        }
         None => None,
     };
     let mut cursor = Cursor::new(collection.namespace(), Ready(shown), call.now);
@@ -201,7 +210,8 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
         Some(RawBsonRef::Document(key)) => {
             let key = Document::try_from(key)?;
-            let same = |spec: &Document| spec.get_document("key").is_ok_and(|other| indexes::same_key(other, &key));
+            let same =
+                |spec: &Document| spec.get_document("key").is_ok_and(|other| indexes::same_key(other, &key));
             if key.len() == 1 && key.contains_key("_id") {
                 return Err(Failure::new(72, "cannot drop _id index"));
             }
@@ -213,7 +223,9 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
             }
         }
         Some(other) => return Err(crate::call::wrong_type("dropIndexes.index", other, "string")),
-        None => return Err(Failure::new(40414, "BSON field 'dropIndexes.index' is missing but a required field")),
+        None => {
+            return Err(Failure::new(40414, "BSON field 'dropIndexes.index' is missing but a required field"));
+        }
     };
     let mut container = collection.container.clone();
     for number in numbers {
@@ -242,11 +254,21 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
         modify_index(call, &collection, &Document::try_from(index)?, &mut answer).await?;
     }
     if call.get("expireAfterSeconds")?.is_some() {
-        return Err(Failure::new(72, "'expireAfterSeconds' is only supported on clustered and time-series collections"));
+        return Err(Failure::new(
+            72,
+            "'expireAfterSeconds' is only supported on clustered and time-series collections",
+        ));
     }
     let mut options = collection.options();
     let before = options.clone();
-    for name in ["validator", "validationLevel", "validationAction", "viewOn", "pipeline", "changeStreamPreAndPostImages"] {
+    for name in [
+        "validator",
+        "validationLevel",
+        "validationAction",
+        "viewOn",
+        "pipeline",
+        "changeStreamPreAndPostImages",
+    ] {
         if let Some(value) = call.get(name)? {
             options.insert(name, Bson::try_from(value)?);
         }
@@ -270,7 +292,12 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
     reply(answer)
 }
 
-async fn modify_index(call: &Call<'_>, collection: &Collection, asked: &Document, answer: &mut Document) -> Result<()> {
+async fn modify_index(
+    call: &Call<'_>,
+    collection: &Collection,
+    asked: &Document,
+    answer: &mut Document,
+) -> Result<()> {
     let (by_name, by_key) = (asked.get_str("name").ok(), asked.get_document("keyPattern").ok());
     let changes = ["expireAfterSeconds", "hidden", "unique", "prepareUnique"];
     if by_name.is_some() == by_key.is_some() {
@@ -279,7 +306,8 @@ async fn modify_index(call: &Call<'_>, collection: &Collection, asked: &Document
     if !changes.iter().any(|name| asked.contains_key(name)) {
         return Err(Failure::new(72, "no expireAfterSeconds, hidden, unique, or prepareUnique field"));
     }
-    let is_id = by_name == Some("_id_") || by_key.is_some_and(|key| key.len() == 1 && key.contains_key("_id"));
+    let is_id =
+        by_name == Some("_id_") || by_key.is_some_and(|key| key.len() == 1 && key.contains_key("_id"));
     if is_id {
         return Err(Failure::new(72, "the _id field does not support TTL indexes, nor can it be changed"));
     }
@@ -293,17 +321,26 @@ async fn modify_index(call: &Call<'_>, collection: &Collection, asked: &Document
         _ => false,
     });
     let mut rule = found.cloned().ok_or_else(|| {
-        let wanted = by_name.map_or_else(|| by_key.map_or_else(String::new, Document::to_string), str::to_owned);
+        let wanted =
+            by_name.map_or_else(|| by_key.map_or_else(String::new, Document::to_string), str::to_owned);
         Failure::new(27, format!("cannot find index {wanted} for ns {}", collection.namespace()))
     })?;
     let mut spec = spec_of(&rule);
     let mut ttl = None;
     if let Some(value) = asked.get("expireAfterSeconds") {
         if rule.fields.len() > 1 {
-            return Err(Failure::new(72, "TTL indexes are single-field indexes, compound indexes do not support TTL"));
+            return Err(Failure::new(
+                72,
+                "TTL indexes are single-field indexes, compound indexes do not support TTL",
+            ));
         }
         let seconds = match value {
-            Bson::String(_) => return Err(Failure::new(14, "BSON field 'collMod.index.expireAfterSeconds' is the wrong type 'string', expected types '[int, decimal, double, long']")),
+            Bson::String(_) => {
+                return Err(Failure::new(
+                    14,
+                    "BSON field 'collMod.index.expireAfterSeconds' is the wrong type 'string', expected types '[int, decimal, double, long']",
+                ));
+            }
             // MongoDB takes more than fits for the most that does.
             Bson::Int64(number) if *number > i64::from(i32::MAX) => i64::from(i32::MAX),
             Bson::Double(number) if *number > f64::from(i32::MAX) => i64::from(i32::MAX),

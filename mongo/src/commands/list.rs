@@ -26,7 +26,13 @@ pub async fn databases(call: &Call<'_>) -> Result<RawDocumentBuf> {
         .filter(|database| !engine.containers(database).is_empty())
         .map(|database| database.name.clone())
         .collect();
-    names.extend(ALWAYS.iter().filter(|name| !names.iter().any(|other| other == **name)).map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    names.extend(
+        ALWAYS
+            .iter()
+            .filter(|name| !names.iter().any(|other| other == **name))
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>(),
+    );
     names.sort();
     let surroundings = Surroundings::of(call)?;
     let (mut shown, mut total) = (Vec::new(), 0_i64);
@@ -35,12 +41,17 @@ pub async fn databases(call: &Call<'_>) -> Result<RawDocumentBuf> {
         for collection in namespace::list(engine, &name) {
             size += engine.usage(&collection.container, call.now).await?.live.bytes as i64;
         }
-        let whole = doc! { "name": &name, "sizeOnDisk": size, "empty": size == 0 && ALWAYS.contains(&name.as_str()) };
+        let whole =
+            doc! { "name": &name, "sizeOnDisk": size, "empty": size == 0 && ALWAYS.contains(&name.as_str()) };
         if !surroundings.matches(&filter, &to_raw(&whole))? {
             continue;
         }
         total += size;
-        shown.push(Bson::from(if names_only { doc! { "name": name } } else { whole }));
+        shown.push(Bson::from(if names_only {
+            doc! { "name": name }
+        } else {
+            whole
+        }));
     }
     let mut answer = doc! { "databases": shown };
     if !names_only {
@@ -71,7 +82,9 @@ pub async fn collections(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
     }
     let size = match call.document("cursor")? {
-        Some(cursor) => cursor.get("batchSize")?.and_then(crate::call::integer).map(|size| size.max(0) as usize),
+        Some(cursor) => {
+            cursor.get("batchSize")?.and_then(crate::call::integer).map(|size| size.max(0) as usize)
+        }
         None => None,
     };
     let mut cursor = Cursor::new(format!("{}.$cmd.listCollections", call.db), Ready(shown), call.now);

@@ -3,16 +3,33 @@
 //! A handler turns arguments into the engine's terms, calls it, and shapes the answer. `docs/compatibility.md` is made
 //! from the table; what is not in it is refused with error 59.
 
+mod aggregate;
+mod bulk_write;
+mod count;
 mod create;
+mod delete;
 mod diagnostics;
 mod drop;
+mod explain;
 mod fail_point;
+mod find;
+mod find_and_modify;
+mod get_more;
 mod hello;
 mod index_commands;
+mod insert;
 mod list;
 mod login;
 mod server_status;
 mod sessions;
+mod stats;
+mod update;
+mod user_commands;
+
+pub(crate) use hello::DOCUMENT_BYTES_MAX;
+pub(crate) use index_commands::build as build_index;
+pub(crate) use insert::{check_id, prepare};
+pub(crate) use stats::of_collection as collection_stats;
 
 use std::pin::Pin;
 
@@ -217,15 +234,106 @@ pub const COMMANDS: &[CommandInfo] = &[
         handler!(fail_point::run),
     )
     .admin(),
+    CommandInfo::new("find", Access::Read, "finds documents", handler!(find::run))
+        .fields(find::FIELDS)
+        .stable()
+        .transactional(),
+    CommandInfo::new("getMore", Access::User, "the next batch of a cursor", handler!(get_more::more))
+        .fields(&["collection", "batchSize", "term", "lastKnownCommittedOpTime", "includeQueryStatsMetrics"])
+        .stable()
+        .transactional(),
+    CommandInfo::new("killCursors", Access::User, "closes cursors", handler!(get_more::kill))
+        .stable()
+        .transactional(),
+    CommandInfo::new("insert", Access::Write, "inserts documents", handler!(insert::run))
+        .fields(insert::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new("update", Access::Write, "updates documents", handler!(update::run))
+        .fields(update::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new("delete", Access::Write, "deletes documents", handler!(delete::run))
+        .fields(delete::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new(
+        "findAndModify",
+        Access::Write,
+        "changes a document and answers with it",
+        handler!(find_and_modify::run),
+    )
+    .alias(&["findandmodify"])
+    .fields(find_and_modify::FIELDS)
+    .stable()
+    .retryable()
+    .transactional(),
+    CommandInfo::new("bulkWrite", Access::Write, "writes to several collections", handler!(bulk_write::run))
+        .admin()
+        .fields(bulk_write::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new("aggregate", Access::Read, "runs a pipeline", handler!(aggregate::run))
+        .fields(aggregate::FIELDS)
+        .stable()
+        .transactional(),
+    CommandInfo::new("count", Access::Read, "counts documents", handler!(count::count)).stable(),
+    CommandInfo::new("distinct", Access::Read, "the values of a field", handler!(count::distinct))
+        .transactional(),
+    CommandInfo::new("explain", Access::Read, "the plan of a command", handler!(explain::run)).stable(),
+    CommandInfo::new("collStats", Access::Read, "figures of a collection", handler!(stats::collection))
+        .alias(&["collstats"]),
+    CommandInfo::new("dbStats", Access::Read, "figures of a database", handler!(stats::database))
+        .alias(&["dbstats"]),
+    CommandInfo::new("dataSize", Access::Read, "the size of a collection", handler!(stats::data_size)),
+    CommandInfo::new("validate", Access::Read, "whether a collection is sound", handler!(stats::validate)),
+    CommandInfo::new("top", Access::User, "use of collections: not counted", handler!(stats::top)).admin(),
+    CommandInfo::new("createUser", Access::Admin, "makes a user", handler!(user_commands::create)),
+    CommandInfo::new("updateUser", Access::Admin, "changes a user", handler!(user_commands::update)),
+    CommandInfo::new(
+        "grantRolesToUser",
+        Access::Admin,
+        "gives a user roles",
+        handler!(user_commands::change_roles),
+    ),
+    CommandInfo::new(
+        "revokeRolesFromUser",
+        Access::Admin,
+        "takes roles from a user",
+        handler!(user_commands::change_roles),
+    ),
+    CommandInfo::new("dropUser", Access::Admin, "drops a user", handler!(user_commands::drop)),
+    CommandInfo::new(
+        "dropAllUsersFromDatabase",
+        Access::Admin,
+        "drops users",
+        handler!(user_commands::drop_all),
+    ),
+    CommandInfo::new("usersInfo", Access::User, "users", handler!(user_commands::info)),
+    CommandInfo::new(
+        "rolesInfo",
+        Access::User,
+        "roles: the built-in ones only",
+        handler!(user_commands::roles_info),
+    ),
     CommandInfo::new("create", Access::Write, "makes a collection or a view", handler!(create::run))
         .fields(create::FIELDS)
         .stable()
         .transactional(),
     CommandInfo::new("drop", Access::Write, "drops a collection", handler!(drop::collection)).stable(),
     CommandInfo::new("dropDatabase", Access::Write, "drops a database", handler!(drop::database)).stable(),
-    CommandInfo::new("renameCollection", Access::Write, "gives a collection another name", handler!(drop::rename))
-        .admin()
-        .stable(),
+    CommandInfo::new(
+        "renameCollection",
+        Access::Write,
+        "gives a collection another name",
+        handler!(drop::rename),
+    )
+    .admin()
+    .stable(),
     CommandInfo::new("listDatabases", Access::User, "databases", handler!(list::databases)).admin().stable(),
     CommandInfo::new("listCollections", Access::Read, "collections", handler!(list::collections)).stable(),
     CommandInfo::new("createIndexes", Access::Write, "makes indexes", handler!(index_commands::create))
@@ -236,7 +344,13 @@ pub const COMMANDS: &[CommandInfo] = &[
     CommandInfo::new("dropIndexes", Access::Write, "drops indexes", handler!(index_commands::drop))
         .alias(&["deleteIndexes"])
         .stable(),
-    CommandInfo::new("collMod", Access::Write, "changes an index or a collection", handler!(index_commands::modify)).stable(),
+    CommandInfo::new(
+        "collMod",
+        Access::Write,
+        "changes an index or a collection",
+        handler!(index_commands::modify),
+    )
+    .stable(),
     CommandInfo::new("startSession", Access::User, "a name for a session", handler!(sessions::start)),
     CommandInfo::new("endSessions", Access::Open, "ends sessions", handler!(sessions::end)).stable(),
     CommandInfo::new("refreshSessions", Access::Open, "keeps sessions", handler!(sessions::refresh)).stable(),

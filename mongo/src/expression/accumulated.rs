@@ -22,7 +22,9 @@ pub(super) const OPERATORS: &[Operator] = &[
     function("$stdDevPop", "standard deviation of all", super::ANY, |args| deviation(args, false)),
     function("$stdDevSamp", "standard deviation of a sample", super::ANY, |args| deviation(args, true)),
     form("$median", "the middle value", |name, operand, scope| percentile(name, operand, scope)),
-    form("$percentile", "values at shares of the order", |name, operand, scope| percentile(name, operand, scope)),
+    form("$percentile", "values at shares of the order", |name, operand, scope| {
+        percentile(name, operand, scope)
+    }),
 ];
 
 /// A lone array argument stands for its items.
@@ -45,7 +47,8 @@ fn extreme(args: &Args<'_>, better: fn(std::cmp::Ordering) -> bool) -> Result<Ou
         if is_nullish(Some(value)) {
             return;
         }
-        let wins = best.as_ref().is_none_or(|best| better(args.context.compare(value, best.as_raw_bson_ref())));
+        let wins =
+            best.as_ref().is_none_or(|best| better(args.context.compare(value, best.as_raw_bson_ref())));
         if wins {
             best = Some(value.into());
         }
@@ -77,7 +80,10 @@ pub(crate) fn shares(name: &str, object: &bson::RawDocument) -> Result<Vec<f64>>
     match field(object, "method") {
         Some(Ref::String("approximate")) => {}
         Some(Ref::String(method)) => {
-            bail!(BAD_VALUE, "Currently only 'approximate' can be used as percentile 'method', not '{method}'.")
+            bail!(
+                BAD_VALUE,
+                "Currently only 'approximate' can be used as percentile 'method', not '{method}'."
+            )
         }
         Some(_) => bail!(TYPE_MISMATCH, "'method' must be a string"),
         None => bail!(40414, "BSON field '{name}.method' is missing but a required field"),
@@ -106,7 +112,9 @@ pub(crate) fn shares(name: &str, object: &bson::RawDocument) -> Result<Vec<f64>>
 pub(crate) fn percentile_of(numbers: &mut [f64], share: f64) -> Value {
     numbers.sort_by(f64::total_cmp);
     let rank = (share * numbers.len() as f64).ceil().max(1.0) as usize - 1;
-    numbers.get(rank.min(numbers.len().saturating_sub(1))).map_or(Value::Null, |number| Value::Double(*number))
+    numbers
+        .get(rank.min(numbers.len().saturating_sub(1)))
+        .map_or(Value::Null, |number| Value::Double(*number))
 }
 
 fn percentile(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {

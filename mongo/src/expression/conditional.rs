@@ -116,7 +116,10 @@ fn switch(_: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
         }
         match &default {
             Some(default) => default.eval(env),
-            None => bail!(40066, "$switch could not find a matching branch for an input, and no default was specified."),
+            None => bail!(
+                40066,
+                "$switch could not find a matching branch for an input, and no default was specified."
+            ),
         }
     }))
 }

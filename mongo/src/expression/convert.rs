@@ -11,7 +11,9 @@ use crate::calendar::Zone;
 use crate::decimal::Decimal;
 use crate::error::{CONVERSION_FAILURE, FAILED_TO_PARSE, NOT_IMPLEMENTED, Result, bail};
 use crate::number::Number;
-use crate::values::{Ref, TYPES, Value, as_integer, field, is_nullish, is_number, is_truthy, show, type_name, type_name_opt};
+use crate::values::{
+    Ref, TYPES, Value, as_integer, field, is_nullish, is_number, is_truthy, show, type_name, type_name_opt,
+};
 
 pub(super) const OPERATORS: &[Operator] = &[
     form("$convert", "a value as another type", convert),
@@ -54,9 +56,17 @@ impl Target {
             },
             value if is_number(value) => match as_integer(value) {
                 Some(code) if TYPES.iter().any(|(_, known)| i64::from(*known) == code) => code as i32,
-                _ => bail!(FAILED_TO_PARSE, "In $convert, numeric value for 'to' does not correspond to a BSON type: {}", show(value)),
+                _ => bail!(
+                    FAILED_TO_PARSE,
+                    "In $convert, numeric value for 'to' does not correspond to a BSON type: {}",
+                    show(value)
+                ),
             },
-            other => bail!(FAILED_TO_PARSE, "$convert's 'to' argument must be a string or number, but is {}", type_name(other)),
+            other => bail!(
+                FAILED_TO_PARSE,
+                "$convert's 'to' argument must be a string or number, but is {}",
+                type_name(other)
+            ),
         };
         Ok(match code {
             1 => Target::Double,
@@ -84,9 +94,16 @@ fn to(args: &Args<'_>, target: Target) -> Result<Out> {
 fn convert(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let known = ["input", "to", "onError", "onNull", "format", "byteOrder", "base"];
     let object = object_operand(name, operand, &known, (FAILED_TO_PARSE, FAILED_TO_PARSE))?;
-    let Some(input) = field(object, "input") else { bail!(FAILED_TO_PARSE, "Missing 'input' parameter to $convert") };
-    let Some(target) = field(object, "to") else { bail!(FAILED_TO_PARSE, "Missing 'to' parameter to $convert") };
-    if field(object, "format").is_some() || field(object, "byteOrder").is_some() || field(object, "base").is_some() {
+    let Some(input) = field(object, "input") else {
+        bail!(FAILED_TO_PARSE, "Missing 'input' parameter to $convert")
+    };
+    let Some(target) = field(object, "to") else {
+        bail!(FAILED_TO_PARSE, "Missing 'to' parameter to $convert")
+    };
+    if field(object, "format").is_some()
+        || field(object, "byteOrder").is_some()
+        || field(object, "base").is_some()
+    {
         bail!(NOT_IMPLEMENTED, "$convert with 'format', 'byteOrder' or 'base' is not supported");
     }
     // An object names a subtype of binary data too.
@@ -166,9 +183,12 @@ fn is_numeric(text: &str) -> bool {
 fn to_double(value: Ref<'_>) -> Result<Value> {
     match value {
         Ref::String(text) => {
-            let special = ["inf", "infinity", "nan"].contains(&text.trim_start_matches(['+', '-']).to_lowercase().as_str());
+            let special = ["inf", "infinity", "nan"]
+                .contains(&text.trim_start_matches(['+', '-']).to_lowercase().as_str());
             match text.parse::<f64>() {
-                Ok(number) if special || (is_numeric(text) && number.is_finite()) => Ok(Value::Double(number)),
+                Ok(number) if special || (is_numeric(text) && number.is_finite()) => {
+                    Ok(Value::Double(number))
+                }
                 Ok(_) if is_numeric(text) => failed(value, "Out of range"),
                 _ => failed(value, "Did not consume whole string."),
             }
@@ -207,9 +227,9 @@ fn to_integer(value: Ref<'_>, target: Target) -> Result<Value> {
         Ref::Double(number) if number.is_nan() || number.is_infinite() => {
             return failed(value, "Attempt to convert NaN or infinity value to integer type");
         }
-        Ref::Double(number) => {
-            (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number).then_some(number as i64)
-        }
+        Ref::Double(number) => (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0)
+            .contains(&number)
+            .then_some(number as i64),
         Ref::Decimal128(number) => {
             let number = Decimal::from_bson(number);
             if number.is_nan() || number.is_infinite() {
@@ -252,7 +272,9 @@ fn to_date(value: Ref<'_>) -> Result<Value> {
         Ref::ObjectId(id) => id.timestamp().timestamp_millis(),
         Ref::Timestamp(value) => i64::from(value.time) * 1000,
         Ref::Int64(millis) => millis,
-        Ref::Double(millis) if (-9.223_372_036_854_775e18..9.223_372_036_854_775e18).contains(&millis) => millis as i64,
+        Ref::Double(millis) if (-9.223_372_036_854_775e18..9.223_372_036_854_775e18).contains(&millis) => {
+            millis as i64
+        }
         Ref::Decimal128(millis) => match Decimal::from_bson(millis).to_i64_truncated() {
             Some(millis) => millis,
             None => return failed(value, "Conversion would overflow target type"),
@@ -295,7 +317,9 @@ fn to_uuid(args: &Args<'_>) -> Result<Out> {
     let text = match args.at(0) {
         value if is_nullish(value) => return Ok(Some(Value::Null)),
         Some(Ref::String(text)) => text,
-        Some(value @ Ref::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => return Ok(Some(value.into())),
+        Some(value @ Ref::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => {
+            return Ok(Some(value.into()));
+        }
         other => bail!(CONVERSION_FAILURE, "Unsupported conversion from {} to UUID", type_name_opt(other)),
     };
     let shaped = text.len() == 36 && [8, 13, 18, 23].iter().all(|at| text.as_bytes().get(*at) == Some(&b'-'));

@@ -14,7 +14,17 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -45,7 +55,10 @@ pub(crate) fn format(millis: i64, pattern: &str, zone: &Zone) -> Result<String> 
             'Y' | 'G' => {
                 let year = if directive == 'Y' { moment.year } else { moment.iso_week().0 };
                 if !(0..=9999).contains(&year) {
-                    bail!(18537, "Could not convert date to string: date component was outside the supported range of 0-9999: {year}");
+                    bail!(
+                        18537,
+                        "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+                    );
                 }
                 text += &format!("{year:04}");
             }
@@ -72,7 +85,9 @@ pub(crate) fn format(millis: i64, pattern: &str, zone: &Zone) -> Result<String> 
 
 fn to_string(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let object = object_operand(name, operand, &["date", "format", "timezone", "onNull"], (18629, 18534))?;
-    let Some(input) = field(object, "date") else { bail!(18628, "Missing 'date' parameter to $dateToString") };
+    let Some(input) = field(object, "date") else {
+        bail!(18628, "Missing 'date' parameter to $dateToString")
+    };
     let input = parse_expression(input, scope)?;
     let pattern = field(object, "format").map(|format| parse_expression(format, scope)).transpose()?;
     if let Some(Expr::Constant(Some(Value::String(pattern)))) = &pattern {
@@ -91,13 +106,21 @@ fn to_string(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
             Some(pattern) => match pattern.eval(env)? {
                 None | Some(Value::Null | Value::Undefined) => None,
                 Some(Value::String(pattern)) => Some(Some(pattern)),
-                Some(other) => bail!(18533, "$dateToString requires that 'format' be a string, found: {}", type_name(other.as_raw_bson_ref())),
+                Some(other) => bail!(
+                    18533,
+                    "$dateToString requires that 'format' be a string, found: {}",
+                    type_name(other.as_raw_bson_ref())
+                ),
             },
         };
         let zone = zone.eval(env)?;
         let Some(millis) = eval_millis(&input, env)? else { return absent(env) };
         let (Some(pattern), Some(zone)) = (pattern, zone) else { return Ok(Some(Value::Null)) };
-        let default = if zoned && zone.offset_at(millis) != 0 { "%Y-%m-%dT%H:%M:%S.%L" } else { "%Y-%m-%dT%H:%M:%S.%LZ" };
+        let default = if zoned && zone.offset_at(millis) != 0 {
+            "%Y-%m-%dT%H:%M:%S.%L"
+        } else {
+            "%Y-%m-%dT%H:%M:%S.%LZ"
+        };
         let default = if zoned && matches!(zone, Zone::Named(_)) { "%Y-%m-%dT%H:%M:%S.%L" } else { default };
         Ok(Some(Value::String(format(millis, pattern.as_deref().unwrap_or(default), &zone)?)))
     }))
@@ -120,7 +143,11 @@ fn from_string(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> 
             Some(pattern) => match pattern.eval(env)? {
                 None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
                 Some(Value::String(pattern)) => Some(pattern),
-                Some(other) => bail!(40684, "$dateFromString requires that 'format' be a string, found: {}", type_name(other.as_raw_bson_ref())),
+                Some(other) => bail!(
+                    40684,
+                    "$dateFromString requires that 'format' be a string, found: {}",
+                    type_name(other.as_raw_bson_ref())
+                ),
             },
         };
         let zone = zone.eval(env)?;

@@ -109,7 +109,8 @@ fn null() -> Result<super::Out> {
 }
 
 fn moved(name: &str, operand: Ref<'_>, scope: &mut Scope, sign: i64) -> Result<Expr> {
-    let object = object_operand(name, operand, &["startDate", "unit", "amount", "timezone"], (5166400, 5166401))?;
+    let object =
+        object_operand(name, operand, &["startDate", "unit", "amount", "timezone"], (5166400, 5166401))?;
     let mut part = |part: &str| match field(object, part) {
         Some(value) => parse_expression(value, scope),
         None => bail!(5166402, "{name} requires startDate, unit, and amount to be present"),
@@ -192,7 +193,10 @@ fn diff(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     Ok(Expr::form(move |env| {
         let mut moment = |expr: &Expr| {
             eval_millis(expr, env).map_err(|_| {
-                crate::error::MongoError::new(5166307, "$dateDiff requires its dates to be convertible to dates")
+                crate::error::MongoError::new(
+                    5166307,
+                    "$dateDiff requires its dates to be convertible to dates",
+                )
             })
         };
         let (start, end) = (moment(&start)?, moment(&end)?);
@@ -243,7 +247,9 @@ fn trunc(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
         };
         let unit = unit.eval("$dateTrunc", 5439013, env)?;
         let zone = zone.eval(env)?;
-        let (Some(millis), Some(size), Some(unit), Some(zone)) = (millis, size, unit, zone) else { return null() };
+        let (Some(millis), Some(size), Some(unit), Some(zone)) = (millis, size, unit, zone) else {
+            return null();
+        };
         let Some(week_start) = week_start("$dateTrunc", week.as_ref(), unit, env)? else { return null() };
         Ok(date(truncate(millis, unit, size, week_start, &zone)))
     }))
@@ -257,7 +263,15 @@ pub(crate) fn truncate(millis: i64, unit: Unit, size: i64, week_start: i64, zone
         let size = months.saturating_mul(size);
         let since = (moment.year - 2000) * 12 + moment.month - 1;
         let start = since.div_euclid(size) * size;
-        let first = Moment { year: 2000 + start.div_euclid(12), month: start.rem_euclid(12) + 1, day: 1, hour: 0, minute: 0, second: 0, milli: 0 };
+        let first = Moment {
+            year: 2000 + start.div_euclid(12),
+            month: start.rem_euclid(12) + 1,
+            day: 1,
+            hour: 0,
+            minute: 0,
+            second: 0,
+            milli: 0,
+        };
         return zone.utc(first.to_local());
     }
     let size = unit.millis().saturating_mul(size);

@@ -85,7 +85,9 @@ impl Found {
     /// The moment, if what was read makes one.
     fn millis(self, text: &str, zone: &Zone, zoned: bool) -> Result<i64> {
         let days = match (self.iso, self.year, self.day_of_year) {
-            ([Some(year), week, day], None, _) => days_from_iso_week(year, week.unwrap_or(1), day.unwrap_or(1)),
+            ([Some(year), week, day], None, _) => {
+                days_from_iso_week(year, week.unwrap_or(1), day.unwrap_or(1))
+            }
             (_, Some(year), Some(day)) => days_from_civil(year, 1, day),
             (_, Some(year), None) => {
                 let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
@@ -134,7 +136,8 @@ fn read_free(text: &str) -> Option<Found> {
         if let Some(month) = month_of(&first) {
             found.month = Some(month);
             found.day = number(&mut rest, 2);
-            let after = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_start_matches([',', ' ']);
+            let after =
+                rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_start_matches([',', ' ']);
             rest = after;
             found.year = number(&mut rest, 4);
             return read_time(found, rest);

@@ -87,7 +87,11 @@ fn date_part(name: &str, operand: Ref<'_>, scope: &mut Scope, get: fn(Moment) ->
             let given: Vec<_> = items(list).collect();
             match given.as_slice() {
                 [single] => (parse_expression(*single, scope)?, ZoneExpr(None)),
-                _ => bail!(40536, "{name} accepts exactly one argument if given an array, but was given {}", given.len()),
+                _ => bail!(
+                    40536,
+                    "{name} accepts exactly one argument if given an array, but was given {}",
+                    given.len()
+                ),
             }
         }
         _ => (parse_expression(operand, scope)?, ZoneExpr(None)),
@@ -136,7 +140,16 @@ fn to_parts(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
 }
 
 const PARTS: [&str; 11] = [
-    "year", "month", "day", "hour", "minute", "second", "millisecond", "isoWeekYear", "isoWeek", "isoDayOfWeek",
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "isoWeekYear",
+    "isoWeek",
+    "isoDayOfWeek",
     "timezone",
 ];
 
@@ -181,7 +194,10 @@ fn from_parts(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
                     bail!(40523, "'{part}' must evaluate to an integer in the range 1 to 9999, found {value}")
                 }
                 Some(value) if (-32768..=32767).contains(&value) || at >= 5 => values.push(value),
-                Some(value) => bail!(31034, "'{part}' must evaluate to a value in the range [-32768, 32767]; value {value} is not in range"),
+                Some(value) => bail!(
+                    31034,
+                    "'{part}' must evaluate to a value in the range [-32768, 32767]; value {value} is not in range"
+                ),
                 None => bail!(40515, "'{part}' must evaluate to an integer"),
             }
         }

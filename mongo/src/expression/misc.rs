@@ -24,8 +24,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     }),
     form("$meta", "metadata of the document", |_, operand, _| match operand {
         Ref::String(
-            name @ ("textScore" | "indexKey" | "recordId" | "geoNearDistance" | "geoNearPoint" | "randVal" | "sortKey"
-            | "searchScore" | "vectorSearchScore"),
+            name @ ("textScore" | "indexKey" | "recordId" | "geoNearDistance" | "geoNearPoint" | "randVal"
+            | "sortKey" | "searchScore" | "vectorSearchScore"),
         ) => {
             let name = name.to_string();
             Ok(Expr::form(move |env| {
@@ -39,7 +39,9 @@ pub(super) const OPERATORS: &[Operator] = &[
         value if is_nullish(value) => Ok(Some(Value::Null)),
         Some(Ref::String(text)) => Ok(Some(Value::Int32(text.len() as i32))),
         Some(Ref::Binary(binary)) => Ok(Some(Value::Int32(binary.bytes.len() as i32))),
-        other => bail!(51276, "$binarySize requires a string or BinData argument, found: {}", type_name_opt(other)),
+        other => {
+            bail!(51276, "$binarySize requires a string or BinData argument, found: {}", type_name_opt(other))
+        }
     }),
     function("$bsonSize", "bytes of an object", (1, 1), |args| match args.at(0) {
         value if is_nullish(value) => Ok(Some(Value::Null)),
@@ -47,9 +49,17 @@ pub(super) const OPERATORS: &[Operator] = &[
         other => bail!(31393, "$bsonSize requires a document input, found: {}", type_name_opt(other)),
     }),
     function("$tsSecond", "seconds of a timestamp", (1, 1), |args| timestamp("$tsSecond", 5687301, args)),
-    function("$tsIncrement", "increment of a timestamp", (1, 1), |args| timestamp("$tsIncrement", 5687302, args)),
+    function("$tsIncrement", "increment of a timestamp", (1, 1), |args| {
+        timestamp("$tsIncrement", 5687302, args)
+    }),
     form("$similarityDotProduct", "dot product of two vectors", |name, operand, scope| {
-        similarity(name, operand, scope, |a, b| a.iter().zip(b).map(|(a, b)| a * b).sum(), |raw| (1.0 + raw) / 2.0)
+        similarity(
+            name,
+            operand,
+            scope,
+            |a, b| a.iter().zip(b).map(|(a, b)| a * b).sum(),
+            |raw| (1.0 + raw) / 2.0,
+        )
     }),
     form("$similarityCosine", "cosine of two vectors", |name, operand, scope| {
         similarity(
@@ -73,8 +83,18 @@ pub(super) const OPERATORS: &[Operator] = &[
             |raw| 1.0 / (1.0 + raw),
         )
     }),
-    refused("$function", "JavaScript is not run", NOT_IMPLEMENTED, "$function is not supported: this server does not run JavaScript"),
-    refused("$toHashedIndexKey", "MongoDB's hash of a value", NOT_IMPLEMENTED, "$toHashedIndexKey is not supported"),
+    refused(
+        "$function",
+        "JavaScript is not run",
+        NOT_IMPLEMENTED,
+        "$function is not supported: this server does not run JavaScript",
+    ),
+    refused(
+        "$toHashedIndexKey",
+        "MongoDB's hash of a value",
+        NOT_IMPLEMENTED,
+        "$toHashedIndexKey is not supported",
+    ),
 ];
 
 fn timestamp(name: &str, code: i32, args: &Args<'_>) -> Result<Out> {
@@ -99,7 +119,10 @@ fn similarity(
         Ref::Document(object) if field(object, "vectors").is_some() => {
             object_operand(name, operand, &["vectors", "score"], (BAD_VALUE, BAD_VALUE))?;
             let vectors = field(object, "vectors").unwrap_or(Ref::Null);
-            (super::parse::arguments(name, vectors, (2, 2), scope)?, field(object, "score") == Some(Ref::Boolean(true)))
+            (
+                super::parse::arguments(name, vectors, (2, 2), scope)?,
+                field(object, "score") == Some(Ref::Boolean(true)),
+            )
         }
         _ => (super::parse::arguments(name, operand, (2, 2), scope)?, false),
     };

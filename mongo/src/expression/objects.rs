@@ -72,8 +72,12 @@ fn constant_name(name: &str, object: &RawDocument, scope: &mut Scope) -> Result<
 fn set_field(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let object = object_operand(name, operand, &["field", "input", "value"], (4161100, 4161101))?;
     let wanted = constant_name(name, object, scope)?;
-    let Some(value) = field(object, "value") else { bail!(4161103, "$setField requires 'value' to be specified") };
-    let Some(input) = field(object, "input") else { bail!(4161109, "$setField requires 'input' to be specified") };
+    let Some(value) = field(object, "value") else {
+        bail!(4161103, "$setField requires 'value' to be specified")
+    };
+    let Some(input) = field(object, "input") else {
+        bail!(4161109, "$setField requires 'input' to be specified")
+    };
     let (value, input) = (parse_expression(value, scope)?, parse_expression(input, scope)?);
     Ok(change(wanted, input, Some(value)))
 }
@@ -81,7 +85,9 @@ fn set_field(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
 fn unset_field(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let object = object_operand(name, operand, &["field", "input"], (4161110, 4161111))?;
     let wanted = constant_name(name, object, scope)?;
-    let Some(input) = field(object, "input") else { bail!(4161109, "$unsetField requires 'input' to be specified") };
+    let Some(input) = field(object, "input") else {
+        bail!(4161109, "$unsetField requires 'input' to be specified")
+    };
     let input = parse_expression(input, scope)?;
     Ok(change(wanted, input, None))
 }
@@ -141,7 +147,11 @@ pub(crate) fn merge_into(merged: &mut Vec<(String, Value)>, value: Option<Ref<'_
             }
             Ok(())
         }
-        other => bail!(40400, "$mergeObjects requires object inputs, but input is of type {}", type_name_opt(other)),
+        other => bail!(
+            40400,
+            "$mergeObjects requires object inputs, but input is of type {}",
+            type_name_opt(other)
+        ),
     }
 }
 
@@ -190,12 +200,18 @@ fn to_object(args: &Args<'_>) -> Result<Out> {
 
 fn entry_of_pair(item: Ref<'_>) -> Result<(&str, Value)> {
     let Ref::Array(pair) = item else {
-        bail!(40396, "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects.");
+        bail!(
+            40396,
+            "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects."
+        );
     };
     let parts: Vec<_> = items(pair).collect();
     match parts.as_slice() {
         [Ref::String(name), value] => Ok((name, (*value).into())),
-        [_, _] => bail!(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string."),
+        [_, _] => bail!(
+            40395,
+            "$arrayToObject requires an array of key-value pairs, where the key must be of type string."
+        ),
         _ => bail!(40397, "$arrayToObject requires an array of size 2 arrays"),
     }
 }
@@ -212,7 +228,10 @@ fn entry_of_object(item: Ref<'_>) -> Result<(&str, Value)> {
     }
     match (field(object, "k"), field(object, "v")) {
         (Some(Ref::String(name)), Some(value)) => Ok((name, value.into())),
-        (Some(_), Some(_)) => bail!(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string."),
+        (Some(_), Some(_)) => bail!(
+            40394,
+            "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string."
+        ),
         _ => bail!(40393, "$arrayToObject requires an object with keys 'k' and 'v'."),
     }
 }

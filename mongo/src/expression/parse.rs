@@ -54,7 +54,8 @@ pub(crate) fn parse_expression(value: Ref<'_>, scope: &mut Scope) -> Result<Expr
         Ref::String(text) if text.starts_with('$') => parse_path(text, scope),
         Ref::Document(object) => parse_object(object, scope),
         Ref::Array(list) => {
-            let parsed: Vec<_> = items(list).map(|item| parse_expression(item, scope)).collect::<Result<_>>()?;
+            let parsed: Vec<_> =
+                items(list).map(|item| parse_expression(item, scope)).collect::<Result<_>>()?;
             Ok(constant_array(parsed))
         }
         value => Ok(Expr::Constant(Some(value.into()))),
@@ -171,7 +172,10 @@ pub(crate) fn split_path(path: &str) -> Result<Vec<String>> {
         .map(|part| match part {
             "" => bail!(15998, "FieldPath field names may not be empty strings."),
             part if part.starts_with('$') => {
-                bail!(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+                bail!(
+                    16410,
+                    "FieldPath field names may not start with '$'. Consider using $getField or $setField."
+                )
             }
             part => Ok(part.to_string()),
         })
@@ -246,7 +250,9 @@ fn arity_error(name: &str, min: usize, max: usize, count: usize) -> MongoError {
     }
     MongoError::new(
         28667,
-        format!("Expression {name} takes at least {min} arguments, and at most {max}, but {count} were passed in."),
+        format!(
+            "Expression {name} takes at least {min} arguments, and at most {max}, but {count} were passed in."
+        ),
     )
 }
 

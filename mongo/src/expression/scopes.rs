@@ -85,7 +85,8 @@ fn map(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
 }
 
 fn filter(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
-    let object = object_operand(name, operand, &["input", "as", "cond", "limit", "arrayIndexAs"], (28646, 28647))?;
+    let object =
+        object_operand(name, operand, &["input", "as", "cond", "limit", "arrayIndexAs"], (28646, 28647))?;
     let Some(list) = field(object, "input") else { bail!(28648, "Missing 'input' parameter to $filter") };
     let Some(cond) = field(object, "cond") else { bail!(28650, "Missing 'cond' parameter to $filter") };
     if field(object, "arrayIndexAs").is_some() {

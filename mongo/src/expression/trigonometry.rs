@@ -26,14 +26,20 @@ pub(super) const OPERATORS: &[Operator] = &[
         bounded("$atanh", args, -1.0, 1.0, f64::atanh)
     }),
     function("$degreesToRadians", "radians of degrees", (1, 1), |args| {
-        unary("$degreesToRadians", args, |value| Ok(value.to_radians()), |value| {
-            Ok(value.multiply(pi()).divide(Decimal::from_i64(180)))
-        })
+        unary(
+            "$degreesToRadians",
+            args,
+            |value| Ok(value.to_radians()),
+            |value| Ok(value.multiply(pi()).divide(Decimal::from_i64(180))),
+        )
     }),
     function("$radiansToDegrees", "degrees of radians", (1, 1), |args| {
-        unary("$radiansToDegrees", args, |value| Ok(value * (180.0 / std::f64::consts::PI)), |value| {
-            Ok(value.multiply(Decimal::from_i64(180)).divide(pi()))
-        })
+        unary(
+            "$radiansToDegrees",
+            args,
+            |value| Ok(value * (180.0 / std::f64::consts::PI)),
+            |value| Ok(value.multiply(Decimal::from_i64(180)).divide(pi())),
+        )
     }),
 ];
 

@@ -77,7 +77,9 @@ fn bound(predicate: &Predicate) -> Option<Bound> {
         Predicate::Compare(Comparison::GreaterOrEqual, value) => Bound::Above(value.clone(), true),
         Predicate::Compare(Comparison::Less, value) => Bound::Below(value.clone(), false),
         Predicate::Compare(Comparison::LessOrEqual, value) => Bound::Below(value.clone(), true),
-        Predicate::In(membership) if membership.patterns.is_empty() => Bound::OneOf(membership.values.clone()),
+        Predicate::In(membership) if membership.patterns.is_empty() => {
+            Bound::OneOf(membership.values.clone())
+        }
         Predicate::Pattern(pattern) => Bound::Prefix(pattern.prefix()?.to_string()),
         Predicate::Exists => Bound::Exists,
         _ => return None,

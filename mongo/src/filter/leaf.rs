@@ -33,7 +33,10 @@ pub(crate) enum Predicate {
     Exists,
     /// One of these types, by number.
     Type(Vec<i32>),
-    Modulo { divisor: i64, remainder: i64 },
+    Modulo {
+        divisor: i64,
+        remainder: i64,
+    },
     Size(i64),
     /// Some item that is an object passes.
     ItemObject(Box<Node>),
@@ -105,8 +108,9 @@ impl Membership {
         let listed = if context.collation.is_some() {
             self.values.iter().any(|listed| context.equal(listed.as_raw_bson_ref(), wanted))
         } else {
-            let found =
-                self.values.binary_search_by(|listed| compare(Order::Mongo, listed.as_raw_bson_ref(), wanted));
+            let found = self
+                .values
+                .binary_search_by(|listed| compare(Order::Mongo, listed.as_raw_bson_ref(), wanted));
             found.is_ok()
         };
         listed || self.patterns.iter().any(|pattern| matches_pattern(pattern, value, details))
@@ -128,7 +132,9 @@ fn modulo(value: Ref<'_>, divisor: i64, remainder: i64) -> bool {
     let whole = match value {
         Ref::Int32(value) => Some(i64::from(value)),
         Ref::Int64(value) => Some(value),
-        Ref::Double(value) if value.is_finite() && value.abs() < 9.223_372_036_854_775e18 => Some(value as i64),
+        Ref::Double(value) if value.is_finite() && value.abs() < 9.223_372_036_854_775e18 => {
+            Some(value as i64)
+        }
         Ref::Decimal128(value) => Decimal::from_bson(value).to_i64_truncated(),
         _ => None,
     };
@@ -149,7 +155,12 @@ impl Predicate {
         )
     }
 
-    pub(crate) fn matches(&self, value: Option<Ref<'_>>, context: &Context<'_>, details: &mut Details) -> bool {
+    pub(crate) fn matches(
+        &self,
+        value: Option<Ref<'_>>,
+        context: &Context<'_>,
+        details: &mut Details,
+    ) -> bool {
         match (self, value) {
             (Predicate::Compare(comparison, operand), _) => {
                 comparison.holds(value, operand.as_raw_bson_ref(), context)

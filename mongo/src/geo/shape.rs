@@ -148,14 +148,17 @@ impl Shape {
 
     /// All corners.
     pub(crate) fn points(&self) -> impl Iterator<Item = Vector> {
-        self.dots().chain(self.lines.iter().flatten().copied()).chain(self.polygons.iter().flatten().flatten().copied())
+        self.dots()
+            .chain(self.lines.iter().flatten().copied())
+            .chain(self.polygons.iter().flatten().flatten().copied())
     }
 
     fn edges(&self) -> impl Iterator<Item = (Vector, Vector)> {
         let lines = self.lines.iter().flat_map(|line| line.iter().copied().zip(line.iter().copied().skip(1)));
-        let rings = self.polygons.iter().flatten().flat_map(|ring| {
-            ring.iter().copied().zip(ring.iter().copied().cycle().skip(1)).take(ring.len())
-        });
+        let rings =
+            self.polygons.iter().flatten().flat_map(|ring| {
+                ring.iter().copied().zip(ring.iter().copied().cycle().skip(1)).take(ring.len())
+            });
         lines.chain(rings)
     }
 

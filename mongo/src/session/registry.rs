@@ -251,6 +251,7 @@ impl Sessions {
         container: &Arc<Container>,
         id: &DocumentId,
         after: Option<RawDocumentBuf>,
+        partial: bool,
     ) -> Result<()> {
         let Some(session) = &call.session else { return Ok(()) };
         let place = (container.id, id.clone());
@@ -270,12 +271,19 @@ impl Sessions {
             return Err(conflict());
         }
         let mut writes = txn.writes.lock();
-        writes.entry(place).and_modify(|pending| pending.after = after.clone()).or_insert_with(|| Pending {
-            container: container.clone(),
-            id: id.clone(),
-            before,
-            after,
-        });
+        writes
+            .entry(place)
+            .and_modify(|pending| {
+                pending.after = after.clone();
+                pending.partial &= partial;
+            })
+            .or_insert_with(|| Pending {
+                container: container.clone(),
+                id: id.clone(),
+                before,
+                after,
+                partial,
+            });
         Ok(())
     }
 

@@ -164,7 +164,8 @@ impl Parser<'_> {
             self.at += "-Infinity".len();
             return RawBson::Double(f64::NEG_INFINITY);
         }
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
         self.at += end;
         let text = &rest[..end];
         match text.parse::<i32>() {
@@ -281,7 +282,9 @@ fn write(value: RawBsonRef<'_>, out: &mut String) {
         V::Int32(value) => *out += &value.to_string(),
         V::Int64(value) => *out += &format!("NumberLong({value})"),
         V::Double(value) if value.is_nan() => out.push_str("NaN"),
-        V::Double(value) if value.is_infinite() => out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" }),
+        V::Double(value) if value.is_infinite() => {
+            out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" })
+        }
         V::Double(value) => *out += &format!("{value:?}"),
         V::Decimal128(value) => *out += &format!("NumberDecimal(\"{value}\")"),
         V::Boolean(value) => *out += &value.to_string(),

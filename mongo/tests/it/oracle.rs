@@ -58,7 +58,10 @@ impl Oracle {
         }
         let mut insert = RawDocumentBuf::new();
         insert.append(cstr!("insert"), collection);
-        insert.append(cstr!("documents"), RawArrayBuf::from_iter(documents.iter().map(|d| d.as_ref() as &RawDocument)));
+        insert.append(
+            cstr!("documents"),
+            RawArrayBuf::from_iter(documents.iter().map(|d| d.as_ref() as &RawDocument)),
+        );
         let reply = self.run(insert);
         assert!(reply.get("writeErrors").expect("a reply").is_none(), "{reply:?}");
     }

@@ -78,7 +78,8 @@ fn run(path: &Path, subject: &mut dyn Subject) -> (Vec<String>, String, usize) {
                 let name = if name.trim().is_empty() { "c" } else { name.trim() };
                 let (documents, _) = literal::parse(list);
                 let documents = documents.as_array().expect("an array").into_iter();
-                let documents = documents.map(|d| d.expect("a value").as_document().expect("a document").to_owned());
+                let documents =
+                    documents.map(|d| d.expect("a value").as_document().expect("a document").to_owned());
                 subject.load(name, documents.collect());
             }
         } else if let Some(case) = &mut case {
@@ -99,7 +100,12 @@ fn scripts_answer_as_written() {
         differences.extend(found);
         count += cases;
     }
-    assert!(differences.is_empty(), "{} of {count} cases differ:\n{}", differences.len(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} of {count} cases differ:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
     assert!(count > 0, "there are scripts");
 }
 

@@ -59,7 +59,8 @@ fn lines<'a>(documents: impl Iterator<Item = &'a RawDocument>) -> Vec<String> {
 }
 
 fn ids<'a>(documents: impl Iterator<Item = &'a RawDocument>) -> Vec<String> {
-    let ids: Vec<_> = documents.map(|d| literal::print(d.get("_id").unwrap().unwrap_or(RawBsonRef::Null))).collect();
+    let ids: Vec<_> =
+        documents.map(|d| literal::print(d.get("_id").unwrap().unwrap_or(RawBsonRef::Null))).collect();
     if ids.is_empty() { vec![] } else { vec![ids.join(" ")] }
 }
 
@@ -100,7 +101,9 @@ impl Subject for Oracle {
                 }
                 Ok(lines(batch(&self.succeed(command)?).iter().map(|d| d.as_ref())))
             }
-            "aggregate" => Ok(lines(self.aggregate(argument.as_array().unwrap().to_owned())?.iter().map(|d| d.as_ref()))),
+            "aggregate" => {
+                Ok(lines(self.aggregate(argument.as_array().unwrap().to_owned())?.iter().map(|d| d.as_ref())))
+            }
             "expr" => Ok(values(self.aggregate(expression_pipeline(argument))?.iter().map(|d| d.as_ref()))),
             "update" => {
                 command.append(cstr!("update"), "c");
