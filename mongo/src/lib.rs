@@ -24,7 +24,10 @@ mod geo;
 mod number;
 mod path;
 mod pattern;
+pub mod pipeline;
+pub mod projection;
 pub mod sort;
+pub mod update;
 mod values;
 
 pub use context::Context;
