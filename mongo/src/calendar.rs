@@ -107,18 +107,6 @@ impl Zone {
         // Where a clock is put forward there is no such moment: the time before the change counts on.
         if self.local(second) == local || self.local(first) != local { second } else { first }
     }
-
-    /// The name of the zone at a moment: an abbreviation, if it has one.
-    pub(crate) fn abbreviation(&self, millis: i64) -> String {
-        match self {
-            Zone::Fixed(0) => "UTC".to_string(),
-            Zone::Fixed(offset) => format_offset(*offset, ":"),
-            Zone::Named(zone) => {
-                let timestamp = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH);
-                zone.to_offset_info(timestamp).abbreviation().to_string()
-            }
-        }
-    }
 }
 
 fn parse_offset(text: &str) -> Option<i64> {

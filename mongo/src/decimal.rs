@@ -96,31 +96,27 @@ impl Decimal {
     /// Rounds an exact value to what fits. `preferred` is the exponent an exact result should have.
     fn finish(negative: bool, coefficient: BigUint, exponent: i64, preferred: i64, sticky: bool) -> Decimal {
         let (mut coefficient, mut exponent) = (coefficient, exponent);
-        let excess = digits(&coefficient) as i64 - DIGITS as i64;
-        let drop = excess.max(i64::from(EXPONENT_MIN) - exponent).max(0);
-        if drop > 0 {
-            // More than all digits gone is the same as one more than all.
-            let shift = drop.min(digits(&coefficient) as i64 + 2);
-            coefficient = divide_rounded(
-                &coefficient,
-                &ten_to(shift as u64),
-                Rounding::HalfEven,
-                negative,
-                sticky,
-            );
-            exponent += drop;
-            if digits(&coefficient) > DIGITS {
-                coefficient /= 10_u32;
-                exponent += 1;
-            }
-        } else if !sticky {
-            // Exact: towards the preferred exponent, as far as zeros at the end and digits allow.
+        if !sticky {
+            // Exact: zeros at the end go as far as the preferred exponent.
             while exponent < preferred && coefficient != BigUint::ZERO && &coefficient % 10_u32 == BigUint::ZERO {
                 coefficient /= 10_u32;
                 exponent += 1;
             }
             if exponent < preferred && coefficient == BigUint::ZERO {
                 exponent = preferred;
+            }
+        }
+        let excess = digits(&coefficient) as i64 - DIGITS as i64;
+        let drop = excess.max(i64::from(EXPONENT_MIN) - exponent).max(0);
+        if drop > 0 {
+            // More than all digits gone is the same as one more than all.
+            let shift = drop.min(digits(&coefficient) as i64 + 2);
+            coefficient =
+                divide_rounded(&coefficient, &ten_to(shift as u64), Rounding::HalfEven, negative, sticky);
+            exponent += drop;
+            if digits(&coefficient) > DIGITS {
+                coefficient /= 10_u32;
+                exponent += 1;
             }
         }
         while exponent > preferred.max(i64::from(EXPONENT_MIN))
@@ -327,6 +323,16 @@ impl Decimal {
                 let rounded =
                     divide_rounded(&BigUint::from(coefficient), &ten_to(shift), rounding, negative, false);
                 Decimal::finish(negative, rounded, (-places).into(), (-places).into(), false)
+            }
+            other => other,
+        }
+    }
+
+    /// The same value with all 34 digits, as functions that approximate give it.
+    pub(crate) fn padded(self) -> Decimal {
+        match self {
+            Decimal::Finite { negative, coefficient, exponent } if coefficient > 0 => {
+                Decimal::finish(negative, coefficient.into(), exponent.into(), EXPONENT_MIN.into(), false)
             }
             other => other,
         }

@@ -37,7 +37,7 @@ use bson::{RawDocument, RawDocumentBuf};
 
 pub(crate) use accumulated::{percentile_of, shares, standard_deviation};
 pub(crate) use array_shape::{ArrayOrder, count, sort_array_spec};
-pub(crate) use compare::compare_opt;
+pub(crate) use date_math::{Unit, add as add_unit};
 pub(crate) use objects::{merge_into, object_of, with_field};
 pub(crate) use parse::{Scope, parse_expression, split_path};
 
@@ -237,14 +237,6 @@ impl Expression {
     pub(crate) fn constant(&self) -> Option<&Out> {
         match &*self.root {
             Expr::Constant(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The path, if the expression is nothing but a field of the document.
-    pub(crate) fn field_path(&self) -> Option<&[String]> {
-        match &*self.root {
-            Expr::Path { base: Base::Current | Base::Root, path } if !path.is_empty() => Some(path),
             _ => None,
         }
     }

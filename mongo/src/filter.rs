@@ -21,7 +21,7 @@ use bson::RawDocument;
 pub use conditions::{Bound, Condition, Narrowing};
 pub(crate) use leaf::Predicate;
 pub use operators::OPERATORS;
-pub(crate) use parse::parse_condition;
+pub(crate) use parse::{parse_condition, parse_value_condition};
 
 use crate::context::Context;
 use crate::error::{MongoError, Result};
@@ -150,4 +150,10 @@ impl Node {
             Node::Expression(_) => false,
         }
     }
+}
+
+/// A filter on one path: equal to one of these values.
+pub(crate) fn membership_filter(path: &str, values: Vec<crate::values::Value>) -> Filter {
+    let predicate = Predicate::In(leaf::Membership::new(values, Vec::new()));
+    Filter { node: Node::Field { path: Path::new(path), predicate } }
 }

@@ -116,6 +116,14 @@ impl Number {
         self.combine(other, i64::checked_mul, |a, b| a * b, Decimal::multiply)
     }
 
+    /// An int64 as an int32 again, if it fits and the other number is one.
+    pub(crate) fn narrowed(self, other: Number) -> Number {
+        match (self, other) {
+            (Number::Long(value), Number::Int(_)) => i32::try_from(value).map_or(self, Number::Int),
+            _ => self,
+        }
+    }
+
     /// The sum for an update: none if integers overflow.
     pub(crate) fn checked_add(self, other: Number) -> Option<Number> {
         self.exact(other, self.add(other))

@@ -63,6 +63,8 @@ fn in_array(
     position: Option<usize>,
     visit: &mut Visit<'_>,
 ) -> bool {
+    // A dot at the end of a path counts for nothing after an array.
+    let parts = if parts.len() == 1 && parts.first().is_some_and(String::is_empty) { &[] } else { parts };
     let Some((first, rest)) = parts.split_first() else {
         let items_too = leaf == Leaf::Items;
         return (items_too && items(array).enumerate().any(|(at, item)| visit(Some(item), position.or(Some(at)))))

@@ -44,7 +44,14 @@ impl Pattern {
 
     /// Whether a string matches.
     pub(crate) fn is_match(&self, text: &str) -> Result<bool> {
-        self.regex.is_match(text).map_err(Pattern::gave_up)
+        let matched = self.regex.is_match(text).map_err(Pattern::gave_up)?;
+        // A dollar sign also stands before a newline that ends the text.
+        match text.strip_suffix('\n') {
+            Some(line) if !matched && self.source.contains('$') => {
+                self.regex.is_match(line).map_err(Pattern::gave_up)
+            }
+            _ => Ok(matched),
+        }
     }
 
     /// The error for a match that took too long.
@@ -79,7 +86,72 @@ impl Pattern {
     }
 }
 
-/// Spells what PCRE2 writes differently: `\Z` is the end before a last newline, `(?<n>` is the same.
+/// Spells what PCRE2 means differently: `\w`, `\d`, `\s` and `\b` are about ASCII, `\Z` is the end before a last
+/// newline, and inside of brackets only `]`, `\`, `^` and `-` are special.
 fn translate(source: &str) -> String {
-    source.replace("\\Z", "(?=\\n?\\z)").replace("(?P>", "(?&")
+    let (mut text, mut in_class) = (String::new(), false);
+    let mut letters = source.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => escape(letters.next(), in_class, &mut text),
+            '[' if !in_class => {
+                in_class = true;
+                text.push('[');
+                // A bracket that closes at once is meant as itself.
+                if letters.next_if_eq(&'^').is_some() {
+                    text.push('^');
+                }
+                if letters.next_if_eq(&']').is_some() {
+                    text.push_str("\\]");
+                }
+            }
+            '[' if letters.peek() == Some(&':') => {
+                text.push('[');
+                for inner in letters.by_ref() {
+                    text.push(inner);
+                    if inner == ']' {
+                        break;
+                    }
+                }
+            }
+            '[' | '&' | '~' if in_class => text.extend(['\\', letter]),
+            ']' if in_class => {
+                in_class = false;
+                text.push(']');
+            }
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+fn escape(letter: Option<char>, in_class: bool, text: &mut String) {
+    let set = match letter {
+        Some('w' | 'W') => "0-9A-Za-z_",
+        Some('d' | 'D') => "0-9",
+        Some('s' | 'S') => " \\t\\n\\r\\x0B\\x0C",
+        Some('Z') if !in_class => {
+            text.push_str("(?=\\n?\\z)");
+            return;
+        }
+        Some('b') if !in_class => {
+            let word = "[0-9A-Za-z_]";
+            *text += &format!("(?:(?<={word})(?!{word})|(?<!{word})(?={word}))");
+            return;
+        }
+        Some(other) => {
+            text.extend(['\\', other]);
+            return;
+        }
+        None => {
+            text.push('\\');
+            return;
+        }
+    };
+    let negated = letter.is_some_and(char::is_uppercase);
+    match (in_class, negated) {
+        (true, false) => text.push_str(set),
+        (_, true) => *text += &format!("[^{set}]"),
+        (false, false) => *text += &format!("[{set}]"),
+    }
 }

@@ -119,7 +119,7 @@ impl Decimal {
             for _ in 0..whole.unsigned_abs() {
                 result = result.multiply(self);
             }
-            return if whole < 0 { Decimal::from_i64(1).divide(result) } else { result };
+            return if whole < 0 { Decimal::from_i64(1).divide(result) } else { result }.padded();
         }
         if power == Decimal::parse("0.5").unwrap_or(Decimal::NaN) {
             return self.sqrt();

@@ -5,7 +5,7 @@ use bson::DateTime;
 use super::{ANY, Args, Operator, Out, function};
 use crate::decimal::{Decimal, Rounding};
 use crate::error::{BAD_VALUE, Result, TYPE_MISMATCH, bail};
-use crate::number::{Number, Sum};
+use crate::number::Number;
 use crate::values::{Ref, Value, as_integer, is_nullish, type_name};
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -92,7 +92,7 @@ fn moved(name: &str, date: DateTime, by: Number) -> Result<Out> {
 }
 
 fn add(args: &Args<'_>) -> Result<Out> {
-    let (mut sum, mut date, mut nullish) = (Sum::default(), None, false);
+    let (mut sum, mut date, mut nullish) = (Number::Int(0), None, false);
     for value in args.iter() {
         match value {
             value if is_nullish(value) => nullish = true,
@@ -102,7 +102,7 @@ fn add(args: &Args<'_>) -> Result<Out> {
                 }
             }
             Some(value) => match Number::of(value) {
-                Some(number) => sum.add(number),
+                Some(number) => sum = sum.add(number),
                 None => bail!(
                     TYPE_MISMATCH,
                     "$add only supports numeric or date types, not {}",
@@ -116,8 +116,8 @@ fn add(args: &Args<'_>) -> Result<Out> {
         }
     }
     match date {
-        Some(date) => moved("$add", date, sum.total()),
-        None => done(sum.total()),
+        Some(date) => moved("$add", date, sum),
+        None => done(sum),
     }
 }
 

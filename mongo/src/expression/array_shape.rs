@@ -8,7 +8,7 @@ use super::{Args, Expr, Operator, Out, Scope, form, function};
 use crate::context::Context;
 use crate::error::{BAD_VALUE, Result, bail};
 use crate::sort::SortPattern;
-use crate::values::{Ref, Value, array, as_integer, field, is_nullish, is_number, items, owned_items, type_name_opt};
+use crate::values::{Ref, Value, array, as_integer, field, is_number, items, owned_items, type_name_opt};
 
 pub(super) const OPERATORS: &[Operator] = &[
     function("$range", "whole numbers from one to another", (2, 3), range),
@@ -141,7 +141,10 @@ fn sort_array(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let Some(input) = field(object, "input") else { bail!(2942502, "$sortArray requires 'input' to be specified") };
     let Some(sort_by) = field(object, "sortBy") else { bail!(2942503, "$sortArray requires 'sortBy' to be specified") };
     let input = parse_expression(input, scope)?;
-    let order = sort_array_spec(sort_by)?;
+    let order = match (sort_array_spec(sort_by), sort_by) {
+        (Err(_), value) if is_number(value) => bail!(2942506, "The $sort element value must be either 1 or -1"),
+        (order, _) => order?,
+    };
     Ok(Expr::form(move |env| match input.eval(env)? {
         None | Some(Value::Null | Value::Undefined) => null(),
         Some(Value::Array(list)) => {
@@ -169,7 +172,6 @@ fn n_items(name: &str, operand: Ref<'_>, scope: &mut Scope, pick: Pick) -> Resul
         let n = count(&name, n.as_ref().map(Value::as_raw_bson_ref))?;
         match input.eval(env)? {
             Some(Value::Array(list)) => Ok(Some(array(pick(owned_items(&list), n, env.context)))),
-            other if is_nullish(other.as_ref().map(Value::as_raw_bson_ref)) => null(),
             _ => bail!(5788200, "Input must be an array"),
         }
     }))

@@ -89,6 +89,7 @@ pub(super) fn bound(name: &str, which: &str, value: Option<Ref<'_>>) -> Result<u
     };
     match usize::try_from(place) {
         Ok(place) => Ok(place),
+        Err(_) if name == "$indexOfArray" => bail!(9711601, "{name} requires a nonnegative {which} index, found: {place}"),
         Err(_) => bail!(40097, "{name} requires a nonnegative {which} index, found: {place}"),
     }
 }

@@ -32,6 +32,6 @@ fn ordering(args: &Args<'_>) -> Ordering {
 }
 
 /// Compares values that may be missing: missing is like undefined, below null.
-pub(crate) fn compare_opt(context: &Context<'_>, a: Option<Ref<'_>>, b: Option<Ref<'_>>) -> Ordering {
+fn compare_opt(context: &Context<'_>, a: Option<Ref<'_>>, b: Option<Ref<'_>>) -> Ordering {
     context.compare(a.unwrap_or(Ref::Undefined), b.unwrap_or(Ref::Undefined))
 }

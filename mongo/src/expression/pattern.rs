@@ -110,6 +110,10 @@ fn matches(text: &str, pattern: &Pattern, limit: usize) -> Result<Vec<Value>> {
     for captures in pattern.regex.captures_iter(text).take(limit) {
         let captures = captures.map_err(Pattern::gave_up)?;
         let Some(whole) = captures.get(0) else { continue };
+        // The search ends with the text: nothing is found after its last letter.
+        if whole.start() == text.len() && !text.is_empty() {
+            break;
+        }
         let index = text.get(..whole.start()).unwrap_or_default().chars().count();
         let groups = (1..captures.len()).map(|group| match captures.get(group) {
             Some(part) => Value::String(part.as_str().to_string()),

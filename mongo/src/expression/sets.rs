@@ -8,7 +8,7 @@ use crate::error::{Result, bail};
 use crate::values::{Ref, Value, array, is_nullish, is_truthy, items, type_name_opt};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    function("$setEquals", "the same items", (2, usize::MAX), equals),
+    function("$setEquals", "the same items", ANY, equals),
     function("$setIntersection", "items of all", ANY, intersection),
     function("$setUnion", "items of any", ANY, union),
     function("$setDifference", "items of the first only", (2, 2), difference),
@@ -39,9 +39,13 @@ fn null() -> Result<Out> {
 }
 
 fn equals(args: &Args<'_>) -> Result<Out> {
+    if args.len() < 2 {
+        bail!(17045, "$setEquals needs at least two arguments had: {}", args.len());
+    }
     let mut sets = Vec::new();
-    for value in args.iter() {
-        sets.push(set(args, &list("$setEquals", 17044, value)?));
+    for (at, value) in args.iter().enumerate() {
+        let code = if at == 0 { 17044 } else { 5887502 };
+        sets.push(set(args, &list("$setEquals", code, value)?));
     }
     Ok(Some(Value::Boolean(sets.windows(2).all(|pair| pair.first() == pair.last()))))
 }

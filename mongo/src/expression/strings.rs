@@ -91,27 +91,9 @@ fn split(args: &Args<'_>) -> Result<Out> {
     let parts: Vec<Value> = match separator {
         Some(Ref::String("")) => bail!(40087, "$split requires a non-empty separator"),
         Some(Ref::String(separator)) => text.split(separator).map(|part| Value::String(part.to_string())).collect(),
-        Some(Ref::RegularExpression(regex)) => {
-            let pattern = crate::pattern::Pattern::new(regex.pattern.as_str(), regex.options.as_str())?;
-            split_by_pattern(text, &pattern)?
-        }
-        other => bail!(40086, "$split requires an expression that evaluates to a string as a second argument, found: {}", type_name_opt(other)),
+        other => bail!(10503900, "$split requires an expression that evaluates to a string as a second argument, found: {}", type_name_opt(other)),
     };
     Ok(Some(array(parts)))
-}
-
-fn split_by_pattern(text: &str, pattern: &crate::pattern::Pattern) -> Result<Vec<Value>> {
-    let (mut parts, mut from) = (Vec::new(), 0);
-    for found in pattern.regex.find_iter(text) {
-        let found = found.map_err(crate::pattern::Pattern::gave_up)?;
-        if found.start() == found.end() {
-            continue;
-        }
-        parts.push(Value::String(text.get(from..found.start()).unwrap_or_default().to_string()));
-        from = found.end();
-    }
-    parts.push(Value::String(text.get(from..).unwrap_or_default().to_string()));
-    Ok(parts)
 }
 
 fn strcasecmp(args: &Args<'_>) -> Result<Out> {

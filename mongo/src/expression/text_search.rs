@@ -74,14 +74,11 @@ fn replace(name: &str, operand: Ref<'_>, scope: &mut Scope, all: bool) -> Result
     let name = name.to_string();
     Ok(Expr::form(move |env| {
         let (mut texts, mut nullish) = (Vec::new(), false);
-        let what = [(51746, "input"), (51745, "find"), (51744, "replacement")];
+        let what = [(10503904, "input"), (10503901, "find"), (10503902, "replacement")];
         for (part, (code, which)) in parts.iter().zip(what) {
             match part.eval(env)? {
                 None | Some(Value::Null | Value::Undefined) => nullish = true,
                 Some(Value::String(text)) => texts.push(text),
-                Some(Value::RegularExpression(_)) if which == "find" => {
-                    bail!(crate::error::NOT_IMPLEMENTED, "{name} with a regular expression is not supported")
-                }
                 Some(other) => bail!(
                     code,
                     "{name} requires that '{which}' be a string, found: {}",

@@ -31,9 +31,6 @@ impl BitTest {
                             positions.push(u32::try_from(position).unwrap_or(u32::MAX));
                         }
                         Some(_) => bail!(BAD_VALUE, "bit positions must be >= 0"),
-                        None if Number::of(item).is_some() => {
-                            bail!(FAILED_TO_PARSE, "bit positions must be an integer")
-                        }
                         None => bail!(BAD_VALUE, "bit positions must be an integer"),
                     }
                 }

@@ -182,7 +182,6 @@ fn parse_operator(
         "$geoIntersects" => field(Predicate::Intersects(Region::parse_intersects(operand)?)),
         "$near" | "$nearSphere" | "$geoNear" => field(Predicate::Near(NearQuery::parse(name, siblings)?)),
         "$maxDistance" | "$minDistance" => return Ok(None),
-        "$comment" => return Ok(None),
         "$expr" => bail!(BAD_VALUE, "unknown operator: $expr"),
         _ => bail!(BAD_VALUE, "unknown operator: {name}"),
     }))

@@ -10,7 +10,7 @@ use bson::RawDocument;
 use super::Details;
 use crate::collation::Ordered;
 use crate::context::Context;
-use crate::error::{FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
+use crate::error::{BAD_VALUE, FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
 use crate::number::Number;
 use crate::pattern::Pattern;
 use crate::values::{Ref, TYPES, Value, as_integer, field, fields, is_number, items, type_code};
@@ -69,7 +69,7 @@ fn schemas(keyword: &str, value: Ref<'_>) -> Result<Vec<Schema>> {
     let Ref::Array(list) = value else { return Err(wrong(keyword, "an array")) };
     let schemas: Vec<_> = items(list).map(|item| Schema::parse(object(keyword, item)?)).collect::<Result<_>>()?;
     if schemas.is_empty() {
-        bail!(FAILED_TO_PARSE, "$jsonSchema keyword '{keyword}' must be a non-empty array");
+        bail!(BAD_VALUE, "$jsonSchema keyword '{keyword}' must be a non-empty array");
     }
     Ok(schemas)
 }
@@ -118,11 +118,11 @@ fn types(keyword: &str, value: Ref<'_>) -> Result<Vec<i32>> {
                 "$jsonSchema type 'integer' is not currently supported."
             ),
             ("type", name) if !["object", "array", "string", "null"].contains(&name) => {
-                bail!(FAILED_TO_PARSE, "Unknown type name alias: {name}")
+                bail!(BAD_VALUE, "Unknown type name alias: {name}")
             }
             (_, name) => match TYPES.iter().find(|(found, _)| *found == name) {
                 Some((_, code)) => Ok(vec![*code]),
-                None => bail!(crate::error::BAD_VALUE, "Unknown type name alias: {name}"),
+                None => bail!(BAD_VALUE, "Unknown type name alias: {name}"),
             },
         }
     };

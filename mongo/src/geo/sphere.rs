@@ -87,26 +87,24 @@ pub(crate) fn in_ring(ring: &[Vector], point: Vector) -> bool {
     if edges().any(|(a, b)| distance_to_edge(point, *a, *b) < TOUCH) {
         return true;
     }
-    winding(ring, point) != is_inverted(ring)
+    let outside = outside(ring);
+    edges().filter(|(a, b)| arcs_cross(point, outside, **a, **b)).count() % 2 == 1
 }
 
-/// The sum of the angles at which the point sees the edges: a full turn, or none.
-fn winding(ring: &[Vector], point: Vector) -> bool {
-    let mut turn = 0.0;
-    for (a, b) in ring.iter().zip(ring.iter().cycle().skip(1)) {
-        let (to_a, to_b) = (point.cross(*a), point.cross(*b));
-        turn += to_a.cross(to_b).dot(point).atan2(to_a.dot(to_b));
-    }
-    turn.abs() > std::f64::consts::PI
+/// A point that is surely outside of a ring smaller than a hemisphere: opposite to its middle, and a little
+/// aside, so that no edge ends on the way there.
+fn outside(ring: &[Vector]) -> Vector {
+    let sum = ring.iter().fold(Vector { x: 1e-4, y: 1.7e-4, z: 2.3e-4 }, |sum, point| Vector {
+        x: sum.x + point.x,
+        y: sum.y + point.y,
+        z: sum.z + point.z,
+    });
+    sum.unit().unwrap_or(Vector { x: 0.0, y: 0.0, z: 1.0 }).opposite()
 }
 
-/// Whether `winding` is true outside: seen from the far side of the smaller area.
-fn is_inverted(ring: &[Vector]) -> bool {
-    let mut sum = Vector { x: 0.0, y: 0.0, z: 0.0 };
-    for point in ring {
-        sum = Vector { x: sum.x + point.x, y: sum.y + point.y, z: sum.z + point.z };
-    }
-    // The point opposite to the middle of a ring smaller than a hemisphere is outside.
-    sum.unit().is_some_and(|middle| winding(ring, middle.opposite()))
-        && sum.unit().is_some_and(|middle| !winding(ring, middle))
+/// Whether two arcs cross at a point inside of both.
+fn arcs_cross(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
+    let (ab, cd) = (a.cross(b), c.cross(d));
+    let (acb, bda, cbd, dac) = (-ab.dot(c), ab.dot(d), -cd.dot(b), cd.dot(a));
+    acb * bda > 0.0 && acb * cbd > 0.0 && acb * dac > 0.0
 }

@@ -2,8 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use bson::raw::{CString, cstr};
-use bson::{RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
+use bson::oid::ObjectId;
+use bson::raw::cstr;
+use bson::{DateTime, RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
+use mayfly_mongo::expression::Names;
+use mayfly_mongo::filter::{Details, Filter};
+use mayfly_mongo::pipeline::{Collections, Pipeline};
+use mayfly_mongo::projection::Projection;
+use mayfly_mongo::sort::SortPattern;
+use mayfly_mongo::update::Update;
+use mayfly_mongo::{Context, MongoError};
 use mayfly_value::bson;
 
 use crate::literal;
@@ -175,13 +183,117 @@ pub struct Ours {
     collections: BTreeMap<String, Vec<RawDocumentBuf>>,
 }
 
+impl Collections for Ours {
+    fn scan(
+        &self,
+        collection: &str,
+        _: &Filter,
+        visit: &mut dyn FnMut(RawDocumentBuf) -> Result<bool, MongoError>,
+    ) -> Result<(), MongoError> {
+        for document in self.collections.get(collection).into_iter().flatten() {
+            if !visit(document.clone())? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn context() -> Context<'static> {
+    Context::new(DateTime::from_millis(1_700_000_000_123), &|| 0.5)
+}
+
+impl Ours {
+    fn documents(&self) -> &[RawDocumentBuf] {
+        self.collections.get("c").map_or(&[], Vec::as_slice)
+    }
+
+    fn find(&self, options: &RawDocument) -> Result<Vec<RawDocumentBuf>, MongoError> {
+        let (context, empty) = (context(), RawDocumentBuf::new());
+        let part = |name| options.get_document(name).unwrap_or(&empty);
+        let filter = Filter::parse(part("filter"), &Names::default())?;
+        let sort = SortPattern::parse(part("sort"))?;
+        let projection = Projection::parse_find(part("projection"), &filter, &Names::default())?;
+        let mut found = Vec::new();
+        for document in self.documents() {
+            if filter.matches(document, &context)? {
+                found.push((sort.key(document, &context)?, document));
+            }
+        }
+        found.sort_by(|a, b| sort.compare(&a.0, &b.0, &context));
+        let skip = options.get_i32("skip").unwrap_or(0) as usize;
+        let limit = options.get_i32("limit").ok().filter(|limit| *limit > 0).map_or(usize::MAX, |limit| limit as usize);
+        found.into_iter().skip(skip).take(limit).map(|(_, document)| projection.apply(document, &context)).collect()
+    }
+
+    fn aggregate(&self, stages: &RawArray) -> Result<Vec<RawDocumentBuf>, MongoError> {
+        let context = context();
+        let pipeline = Pipeline::parse(stages, &Names::default())?;
+        let mut execution = pipeline.start(&context, self);
+        for document in self.documents() {
+            execution.push(document.clone())?;
+        }
+        execution.finish()?;
+        Ok(execution.take())
+    }
+
+    fn update(&self, command: &RawDocument) -> Result<Vec<String>, MongoError> {
+        let context = context();
+        let filter = Filter::parse(command.get_document("q").expect("a filter"), &Names::default())?;
+        let update = Update::parse(
+            command.get("u").unwrap().expect("an update"),
+            command.get_array("arrayFilters").ok(),
+            &Names::default(),
+        )?;
+        let multi = command.get_bool("multi").unwrap_or(false);
+        let (mut matched, mut modified, mut after) = (0, 0, Vec::new());
+        for document in self.documents() {
+            let mut details = Details::default();
+            if (multi || matched == 0) && filter.matches_with(document, &context, &mut details)? {
+                matched += 1;
+                if let Some(changed) = update.apply(document, details.position, &context)? {
+                    modified += 1;
+                    after.push(changed);
+                    continue;
+                }
+            }
+            after.push(document.clone());
+        }
+        let upsert = command.get_bool("upsert").unwrap_or(false) && matched == 0;
+        if upsert {
+            after.push(update.upsert(&filter, ObjectId::from_bytes([7; 12]), &context)?);
+            matched = 1;
+        }
+        let upserted = if upsert { ", upserted" } else { "" };
+        let mut answer = vec![format!("matched {matched}, modified {modified}{upserted}")];
+        answer.extend(lines(after.iter().map(|d| d.as_ref())));
+        Ok(answer)
+    }
+}
+
 impl Subject for Ours {
     fn load(&mut self, collection: &str, documents: Vec<RawDocumentBuf>) {
         self.collections.insert(collection.to_string(), documents);
     }
 
     fn try_answer(&mut self, verb: &str, argument: &RawBson) -> Result<Vec<String>, i32> {
-        let _ = (verb, argument, CString::try_from("x"));
-        Err(0)
+        let answer = match verb {
+            "match" => {
+                let options = RawDocumentBuf::from_iter([(cstr!("filter"), argument.clone())]);
+                self.find(&options).map(|found| ids(found.iter().map(|d| d.as_ref())))
+            }
+            "find" => self
+                .find(argument.as_document().expect("options of a find"))
+                .map(|found| lines(found.iter().map(|d| d.as_ref()))),
+            "aggregate" => self
+                .aggregate(argument.as_array().expect("a pipeline"))
+                .map(|found| lines(found.iter().map(|d| d.as_ref()))),
+            "expr" => {
+                self.aggregate(&expression_pipeline(argument)).map(|found| values(found.iter().map(|d| d.as_ref())))
+            }
+            "update" => self.update(argument.as_document().expect("an update")),
+            _ => panic!("unknown command {verb}"),
+        };
+        answer.map_err(|error| error.code)
     }
 }
