@@ -52,7 +52,8 @@ fn divide_rounded(
     let remainder = numerator - &quotient * denominator;
     let exact = remainder == BigUint::ZERO && !sticky;
     let odd = quotient.bit(0);
-    let half = (&remainder * 2_u32).cmp(denominator).then(if sticky { Ordering::Greater } else { Ordering::Equal });
+    let half =
+        (&remainder * 2_u32).cmp(denominator).then(if sticky { Ordering::Greater } else { Ordering::Equal });
     let up = match rounding {
         _ if exact => false,
         Rounding::HalfEven => half == Ordering::Greater || (half == Ordering::Equal && odd),
@@ -98,7 +99,10 @@ impl Decimal {
         let (mut coefficient, mut exponent) = (coefficient, exponent);
         if !sticky {
             // Exact: zeros at the end go as far as the preferred exponent.
-            while exponent < preferred && coefficient != BigUint::ZERO && &coefficient % 10_u32 == BigUint::ZERO {
+            while exponent < preferred
+                && coefficient != BigUint::ZERO
+                && &coefficient % 10_u32 == BigUint::ZERO
+            {
                 coefficient /= 10_u32;
                 exponent += 1;
             }
@@ -243,7 +247,10 @@ impl Decimal {
             (D::Infinite { .. }, _) if other.is_zero() => D::NaN,
             (_, D::Infinite { .. }) if self.is_zero() => D::NaN,
             (D::Infinite { .. }, _) | (_, D::Infinite { .. }) => D::Infinite { negative },
-            (D::Finite { coefficient: a, exponent: ae, .. }, D::Finite { coefficient: b, exponent: be, .. }) => {
+            (
+                D::Finite { coefficient: a, exponent: ae, .. },
+                D::Finite { coefficient: b, exponent: be, .. },
+            ) => {
                 let exponent = i64::from(ae) + i64::from(be);
                 D::finish(negative, BigUint::from(a) * BigUint::from(b), exponent, exponent, false)
             }
@@ -257,7 +264,10 @@ impl Decimal {
             (D::NaN, _) | (_, D::NaN) | (D::Infinite { .. }, D::Infinite { .. }) => D::NaN,
             (D::Infinite { .. }, _) => D::Infinite { negative },
             (_, D::Infinite { .. }) => D::Finite { negative, coefficient: 0, exponent: EXPONENT_MIN },
-            (D::Finite { coefficient: a, exponent: ae, .. }, D::Finite { coefficient: b, exponent: be, .. }) => {
+            (
+                D::Finite { coefficient: a, exponent: ae, .. },
+                D::Finite { coefficient: b, exponent: be, .. },
+            ) => {
                 if b == 0 {
                     return if a == 0 { D::NaN } else { D::Infinite { negative } };
                 }

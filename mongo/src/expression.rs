@@ -184,7 +184,9 @@ impl fmt::Debug for Expr {
         match self {
             Expr::Constant(value) => write!(f, "{value:?}"),
             Expr::Path { base, path } => write!(f, "{base:?}.{}", path.join(".")),
-            Expr::Object(fields) => f.debug_map().entries(fields.iter().map(|(name, value)| (name, value))).finish(),
+            Expr::Object(fields) => {
+                f.debug_map().entries(fields.iter().map(|(name, value)| (name, value))).finish()
+            }
             Expr::Array(items) => f.debug_list().entries(items).finish(),
             Expr::Call { arguments, .. } => f.debug_tuple("Call").field(arguments).finish(),
             Expr::Form(_) => f.write_str("Form"),
@@ -265,8 +267,10 @@ impl Expr {
                 Ok(Some(Value::Document(object)))
             }
             Expr::Array(exprs) => {
-                let values: Vec<_> =
-                    exprs.iter().map(|expr| Ok(expr.eval(env)?.unwrap_or(Value::Null))).collect::<Result<_>>()?;
+                let values: Vec<_> = exprs
+                    .iter()
+                    .map(|expr| Ok(expr.eval(env)?.unwrap_or(Value::Null)))
+                    .collect::<Result<_>>()?;
                 Ok(Some(array(values)))
             }
             Expr::Call { call, arguments } => {

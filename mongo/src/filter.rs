@@ -91,7 +91,12 @@ impl Filter {
 }
 
 impl Node {
-    pub(crate) fn matches(&self, document: &RawDocument, context: &Context<'_>, details: &mut Details) -> bool {
+    pub(crate) fn matches(
+        &self,
+        document: &RawDocument,
+        context: &Context<'_>,
+        details: &mut Details,
+    ) -> bool {
         match self {
             Node::And(nodes) => nodes.iter().all(|node| node.matches(document, context, details)),
             Node::Or(nodes) => nodes.iter().any(|node| node.matches(document, context, details)),

@@ -91,7 +91,9 @@ impl Number {
             (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
                 Number::Decimal(decimal(self.to_decimal(), other.to_decimal()))
             }
-            (Number::Double(_), _) | (_, Number::Double(_)) => Number::Double(double(self.to_f64(), other.to_f64())),
+            (Number::Double(_), _) | (_, Number::Double(_)) => {
+                Number::Double(double(self.to_f64(), other.to_f64()))
+            }
             _ => {
                 let (a, b) = (self.as_long().unwrap_or(0), other.as_long().unwrap_or(0));
                 let long = matches!(self, Number::Long(_)) || matches!(other, Number::Long(_));
@@ -162,7 +164,8 @@ impl Sum {
             Number::Double(value) => {
                 let (sum, lost) = self.double.unwrap_or((0.0, 0.0));
                 let next = sum + value;
-                let error = if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
+                let error =
+                    if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
                 self.double = Some((next, if next.is_finite() { lost + error } else { 0.0 }));
             }
             Number::Decimal(value) => self.decimal = Some(self.decimal.unwrap_or(Decimal::ZERO).add(value)),
@@ -185,7 +188,11 @@ impl Sum {
             (_, Some(decimal)) => {
                 let rest = Decimal::parse(&self.long.to_string()).unwrap_or(Decimal::NaN);
                 let rest = self.double.map_or(rest, |(sum, lost)| rest.add(Decimal::from_f64(sum + lost)));
-                Number::Decimal(if self.long == 0 && self.double.is_none() { decimal } else { decimal.add(rest) })
+                Number::Decimal(if self.long == 0 && self.double.is_none() {
+                    decimal
+                } else {
+                    decimal.add(rest)
+                })
             }
         }
     }

@@ -67,7 +67,8 @@ fn in_array(
     let parts = if parts.len() == 1 && parts.first().is_some_and(String::is_empty) { &[] } else { parts };
     let Some((first, rest)) = parts.split_first() else {
         let items_too = leaf == Leaf::Items;
-        return (items_too && items(array).enumerate().any(|(at, item)| visit(Some(item), position.or(Some(at)))))
+        return (items_too
+            && items(array).enumerate().any(|(at, item)| visit(Some(item), position.or(Some(at)))))
             || visit(Some(Ref::Array(array)), position);
     };
     let index: Option<usize> = parse_index(first);

@@ -36,9 +36,8 @@ impl Pattern {
         let text = translate(source);
         let text = if flags.is_empty() { text } else { format!("(?{flags}){text}") };
         let regex = RegexBuilder::new(&text).backtrack_limit(BACKTRACK_MAX).build();
-        let regex = regex.map_err(|error| {
-            MongoError::new(51091, format!("Regular expression is invalid: {error}"))
-        })?;
+        let regex = regex
+            .map_err(|error| MongoError::new(51091, format!("Regular expression is invalid: {error}")))?;
         Ok(Pattern { source: source.to_string(), options: options.to_string(), regex })
     }
 

@@ -185,7 +185,12 @@ impl Pipeline {
         Pipeline::parse_within(stages, names, false, 0)
     }
 
-    pub(crate) fn parse_within(stages: &RawArray, names: &Names, facet: bool, depth: usize) -> Result<Pipeline> {
+    pub(crate) fn parse_within(
+        stages: &RawArray,
+        names: &Names,
+        facet: bool,
+        depth: usize,
+    ) -> Result<Pipeline> {
         if depth > DEPTH_MAX {
             bail!(165, "pipelines nest deeper than {DEPTH_MAX} levels");
         }

@@ -44,7 +44,10 @@ pub(crate) enum Action {
     Include,
     Exclude,
     Compute(Expr),
-    Slice { skip: Option<i64>, count: i64 },
+    Slice {
+        skip: Option<i64>,
+        count: i64,
+    },
     ElemMatch(Filter),
     /// The one item that the query matched.
     Positional,

@@ -62,7 +62,10 @@ impl Update {
                 }
                 _ => {
                     if array_filters.is_some_and(|filters| filters.into_iter().next().is_some()) {
-                        bail!(FAILED_TO_PARSE, "arrayFilters may not be specified for replacement-style updates");
+                        bail!(
+                            FAILED_TO_PARSE,
+                            "arrayFilters may not be specified for replacement-style updates"
+                        );
                     }
                     parse::check_replacement(document)?;
                     Body::Replacement(document.to_owned())
@@ -109,7 +112,8 @@ impl Update {
             }),
             Body::Operators { operations, array_filters } => {
                 let mut tree = Tree::of(document);
-                let resolved = paths::resolve(operations, array_filters, document, position, inserting, context)?;
+                let resolved =
+                    paths::resolve(operations, array_filters, document, position, inserting, context)?;
                 for (path, operation) in &resolved {
                     operation.apply(path, &mut tree, document, context)?;
                 }
@@ -137,9 +141,8 @@ fn id_first(document: &RawDocument) -> RawDocumentBuf {
 
 fn check_id(before: &RawDocument, after: &RawDocument, replaced: bool) -> Result<()> {
     let (Some(old), new) = (field(before, "_id"), field(after, "_id")) else { return Ok(()) };
-    let same = new.is_some_and(|new| {
-        mayfly_value::order::compare(mayfly_value::Order::Mongo, old, new).is_eq()
-    });
+    let same =
+        new.is_some_and(|new| mayfly_value::order::compare(mayfly_value::Order::Mongo, old, new).is_eq());
     if same {
         return Ok(());
     }

@@ -38,6 +38,9 @@ pub fn text(config: &Config, address: SocketAddr, ca_path: Option<&Path>) -> Str
     line(&format!("Key         {key}"));
     line(&format!("Connection  AccountEndpoint={};AccountKey={key};", url(first)));
     line(&format!("Python      azure.cosmos.CosmosClient(\"{}\", \"{key}\")", url(Scheme::Http)));
+    if config.mongo_port != 0 {
+        line(&format!("MongoDB     mongodb://{host}:{}/", config.mongo_port));
+    }
     line(&format!("Data        {data}"));
     line(&format!("CA          {ca}{}_explorer/emulator.pem", url(Scheme::Http)));
     line("");

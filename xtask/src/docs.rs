@@ -82,7 +82,8 @@ fn functions() -> String {
 
 /// One line per command of the MongoDB protocol.
 fn commands() -> String {
-    let mut table = String::from("| command | what it does | in transactions | stable API |\n|---|---|---|---|\n");
+    let mut table =
+        String::from("| command | what it does | in transactions | stable API |\n|---|---|---|---|\n");
     let yes = |flag: bool| if flag { "yes" } else { "" };
     let mut all: Vec<_> = COMMANDS.iter().collect();
     all.sort_by_key(|info| info.name.to_lowercase());

@@ -224,7 +224,10 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
         Some(other) => return Err(crate::call::wrong_type("dropIndexes.index", other, "string")),
         None => {
-            return Err(Failure::new(40414, "BSON field 'dropIndexes.index' is missing but a required field"));
+            return Err(Failure::new(
+                40414,
+                "BSON field 'dropIndexes.index' is missing but a required field",
+            ));
         }
     };
     let mut container = collection.container.clone();

@@ -139,10 +139,7 @@ mod tests {
     fn functions_have_34_digits() {
         let two = Decimal::from_i64(2);
         assert_eq!(two.ln().to_bson().to_string(), "0.6931471805599453094172321214581766");
-        assert_eq!(
-            Decimal::from_i64(1).exp().to_bson().to_string(),
-            "2.718281828459045235360287471352662"
-        );
+        assert_eq!(Decimal::from_i64(1).exp().to_bson().to_string(), "2.718281828459045235360287471352662");
         assert_eq!(Decimal::from_i64(1000).log10().to_bson().to_string(), "3");
     }
 }

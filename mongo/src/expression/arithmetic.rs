@@ -103,11 +103,9 @@ fn add(args: &Args<'_>) -> Result<Out> {
             }
             Some(value) => match Number::of(value) {
                 Some(number) => sum = sum.add(number),
-                None => bail!(
-                    TYPE_MISMATCH,
-                    "$add only supports numeric or date types, not {}",
-                    type_name(value)
-                ),
+                None => {
+                    bail!(TYPE_MISMATCH, "$add only supports numeric or date types, not {}", type_name(value))
+                }
             },
             None => nullish = true,
         }
@@ -362,7 +360,8 @@ fn to_place(name: &str, args: &Args<'_>, rounding: Rounding) -> Result<Out> {
         Number::Double(value) => {
             let exact = Decimal::parse(&format!("{value:e}")).unwrap_or(Decimal::from_f64(value));
             // The digits beyond the shortest form matter for what is exactly between.
-            let exact = if value.abs() < 1e15 && value.abs() > 1e-6 { full(value).unwrap_or(exact) } else { exact };
+            let exact =
+                if value.abs() < 1e15 && value.abs() > 1e-6 { full(value).unwrap_or(exact) } else { exact };
             done(Number::Double(exact.round_to(places, rounding).to_f64()))
         }
         Number::Decimal(value) => done(Number::Decimal(value.round_to(places, rounding))),

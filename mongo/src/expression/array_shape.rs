@@ -33,7 +33,9 @@ fn range(args: &Args<'_>) -> Result<Out> {
             Some(value) => Ok(value),
             None => bail!(codes.1, "$range requires a {which} that can be represented as a 32-bit integer"),
         },
-        other => bail!(codes.0, "$range requires a numeric {which}, found value of type: {}", type_name_opt(other)),
+        other => {
+            bail!(codes.0, "$range requires a numeric {which}, found value of type: {}", type_name_opt(other))
+        }
     };
     let start = integer(0, (34443, 34444), "starting value")?;
     let end = integer(1, (34445, 34446), "ending value")?;
@@ -51,7 +53,9 @@ fn range(args: &Args<'_>) -> Result<Out> {
 fn zip(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let object = match operand {
         Ref::Document(object) => object,
-        other => bail!(34460, "$zip only supports an object as an argument, found {}", type_name_opt(Some(other))),
+        other => {
+            bail!(34460, "$zip only supports an object as an argument, found {}", type_name_opt(Some(other)))
+        }
     };
     object_operand(name, operand, &["inputs", "defaults", "useLongestLength"], (34460, 34464))?;
     let list = |part: &str, code: i32, scope: &mut Scope| match field(object, part) {
@@ -89,14 +93,17 @@ fn zip(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
                 ),
             }
         }
-        let defaults: Vec<_> =
-            defaults.iter().map(|default| Ok(default.eval(env)?.unwrap_or(Value::Null))).collect::<Result<_>>()?;
+        let defaults: Vec<_> = defaults
+            .iter()
+            .map(|default| Ok(default.eval(env)?.unwrap_or(Value::Null)))
+            .collect::<Result<_>>()?;
         let lengths = lists.iter().map(Vec::len);
         let length = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
         let row = |at: usize| {
-            let cells = lists.iter().enumerate().map(|(place, list)| {
-                list.get(at).or(defaults.get(place)).cloned().unwrap_or(Value::Null)
-            });
+            let cells = lists
+                .iter()
+                .enumerate()
+                .map(|(place, list)| list.get(at).or(defaults.get(place)).cloned().unwrap_or(Value::Null));
             array(cells)
         };
         Ok(Some(array((0..length).map(row))))
@@ -118,7 +125,10 @@ pub(crate) fn sort_array_spec(value: Ref<'_>) -> Result<ArrayOrder> {
             Some(-1) => Ok(ArrayOrder::Whole { descending: true }),
             _ => bail!(BAD_VALUE, "The $sort element value must be either 1 or -1"),
         },
-        _ => bail!(BAD_VALUE, "The $sort is invalid: use 1/-1 to sort the whole element, or {{field:1/-1}} to sort embedded fields"),
+        _ => bail!(
+            BAD_VALUE,
+            "The $sort is invalid: use 1/-1 to sort the whole element, or {{field:1/-1}} to sort embedded fields"
+        ),
     }
 }
 
@@ -130,7 +140,9 @@ impl ArrayOrder {
                 if *descending { ordering.reverse() } else { ordering }
             }),
             ArrayOrder::Fields(pattern) => {
-                values.sort_by(|a, b| pattern.compare_values(a.as_raw_bson_ref(), b.as_raw_bson_ref(), context));
+                values.sort_by(|a, b| {
+                    pattern.compare_values(a.as_raw_bson_ref(), b.as_raw_bson_ref(), context)
+                });
             }
         }
     }
@@ -138,11 +150,17 @@ impl ArrayOrder {
 
 fn sort_array(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let object = object_operand(name, operand, &["input", "sortBy"], (2942500, 2942501))?;
-    let Some(input) = field(object, "input") else { bail!(2942502, "$sortArray requires 'input' to be specified") };
-    let Some(sort_by) = field(object, "sortBy") else { bail!(2942503, "$sortArray requires 'sortBy' to be specified") };
+    let Some(input) = field(object, "input") else {
+        bail!(2942502, "$sortArray requires 'input' to be specified")
+    };
+    let Some(sort_by) = field(object, "sortBy") else {
+        bail!(2942503, "$sortArray requires 'sortBy' to be specified")
+    };
     let input = parse_expression(input, scope)?;
     let order = match (sort_array_spec(sort_by), sort_by) {
-        (Err(_), value) if is_number(value) => bail!(2942506, "The $sort element value must be either 1 or -1"),
+        (Err(_), value) if is_number(value) => {
+            bail!(2942506, "The $sort element value must be either 1 or -1")
+        }
         (order, _) => order?,
     };
     Ok(Expr::form(move |env| match input.eval(env)? {

@@ -2,7 +2,9 @@
 
 use super::{Args, Operator, Out, function};
 use crate::error::{Result, bail};
-use crate::values::{Ref, Value, array, as_integer, is_nullish, is_number, items, show, type_name, type_name_opt};
+use crate::values::{
+    Ref, Value, array, as_integer, is_nullish, is_number, items, show, type_name, type_name_opt,
+};
 
 pub(super) const OPERATORS: &[Operator] = &[
     function("$arrayElemAt", "the item at a place, from the end if negative", (2, 2), elem_at),
@@ -39,9 +41,17 @@ fn elem_at(args: &Args<'_>) -> Result<Out> {
     let place = match place {
         Some(value) if is_number(value) => match int32(value) {
             Some(place) => place,
-            None => bail!(28691, "$arrayElemAt's second argument must be representable as a 32-bit integer: {}", show(value)),
+            None => bail!(
+                28691,
+                "$arrayElemAt's second argument must be representable as a 32-bit integer: {}",
+                show(value)
+            ),
         },
-        other => bail!(28690, "$arrayElemAt's second argument must be a numeric value, but is {}", type_name_opt(other)),
+        other => bail!(
+            28690,
+            "$arrayElemAt's second argument must be a numeric value, but is {}",
+            type_name_opt(other)
+        ),
     };
     let place = match usize::try_from(place) {
         Ok(place) => Some(place),
@@ -85,11 +95,17 @@ fn contains(args: &Args<'_>) -> Result<Out> {
 /// A place to start or end at: a whole number that is not negative.
 pub(super) fn bound(name: &str, which: &str, value: Option<Ref<'_>>) -> Result<usize> {
     let Some(place) = value.and_then(int32) else {
-        bail!(40096, "{name} requires an integral {which} index, found a value of type: {}", type_name_opt(value));
+        bail!(
+            40096,
+            "{name} requires an integral {which} index, found a value of type: {}",
+            type_name_opt(value)
+        );
     };
     match usize::try_from(place) {
         Ok(place) => Ok(place),
-        Err(_) if name == "$indexOfArray" => bail!(9711601, "{name} requires a nonnegative {which} index, found: {place}"),
+        Err(_) if name == "$indexOfArray" => {
+            bail!(9711601, "{name} requires a nonnegative {which} index, found: {place}")
+        }
         Err(_) => bail!(40097, "{name} requires a nonnegative {which} index, found: {place}"),
     }
 }
@@ -98,7 +114,11 @@ fn index_of(args: &Args<'_>) -> Result<Out> {
     let list = match args.at(0) {
         value if is_nullish(value) => return null(),
         Some(Ref::Array(list)) => list,
-        other => bail!(40090, "$indexOfArray requires an array as a first argument, found: {}", type_name_opt(other)),
+        other => bail!(
+            40090,
+            "$indexOfArray requires an array as a first argument, found: {}",
+            type_name_opt(other)
+        ),
     };
     let start = if args.len() > 2 { bound("$indexOfArray", "starting", args.at(2))? } else { 0 };
     let end = if args.len() > 3 { bound("$indexOfArray", "ending", args.at(3))? } else { usize::MAX };
@@ -116,14 +136,20 @@ fn reverse(args: &Args<'_>) -> Result<Out> {
             all.reverse();
             Ok(Some(array(all)))
         }
-        other => bail!(34435, "The argument to $reverseArray must be an array, but was of type: {}", type_name_opt(other)),
+        other => bail!(
+            34435,
+            "The argument to $reverseArray must be an array, but was of type: {}",
+            type_name_opt(other)
+        ),
     }
 }
 
 fn size(args: &Args<'_>) -> Result<Out> {
     match args.at(0) {
         Some(Ref::Array(list)) => Ok(Some(Value::Int32(items(list).count() as i32))),
-        other => bail!(17124, "The argument to $size must be an array, but was of type: {}", type_name_opt(other)),
+        other => {
+            bail!(17124, "The argument to $size must be an array, but was of type: {}", type_name_opt(other))
+        }
     }
 }
 
@@ -132,14 +158,26 @@ fn slice(args: &Args<'_>) -> Result<Out> {
         return null();
     }
     let Some(Ref::Array(list)) = args.at(0) else {
-        bail!(28724, "First argument to $slice must be an array, but is of type: {}", type_name_opt(args.at(0)));
+        bail!(
+            28724,
+            "First argument to $slice must be an array, but is of type: {}",
+            type_name_opt(args.at(0))
+        );
     };
     let integer = |value: Option<Ref<'_>>, codes: (i32, i32), which: &str| match value {
         Some(value) if is_number(value) => match int32(value) {
             Some(value) => Ok(value),
-            None => bail!(codes.1, "{which} argument to $slice can't be represented as a 32-bit integer: {}", show(value)),
+            None => bail!(
+                codes.1,
+                "{which} argument to $slice can't be represented as a 32-bit integer: {}",
+                show(value)
+            ),
         },
-        other => bail!(codes.0, "{which} argument to $slice must be numeric, but is of type: {}", type_name_opt(other)),
+        other => bail!(
+            codes.0,
+            "{which} argument to $slice must be numeric, but is of type: {}",
+            type_name_opt(other)
+        ),
     };
     let all: Vec<_> = items(list).collect();
     let length = all.len() as i64;

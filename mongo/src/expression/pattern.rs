@@ -54,7 +54,11 @@ fn compile(name: &str, operand: Ref<'_>, scope: &mut Scope, answer: Answer) -> R
         let text = match input {
             None | Some(Value::Null | Value::Undefined) => None,
             Some(Value::String(text)) => Some(text),
-            Some(other) => bail!(51104, "{name} needs 'input' to be of type string, not {}", type_name(other.as_raw_bson_ref())),
+            Some(other) => bail!(
+                51104,
+                "{name} needs 'input' to be of type string, not {}",
+                type_name(other.as_raw_bson_ref())
+            ),
         };
         match (text, found) {
             (Some(text), Some(pattern)) => answer(&text, pattern),

@@ -13,8 +13,12 @@ pub(super) const OPERATORS: &[Operator] = &[
     function("$setUnion", "items of any", ANY, union),
     function("$setDifference", "items of the first only", (2, 2), difference),
     function("$setIsSubset", "all items of the first are in the second", (2, 2), is_subset),
-    function("$allElementsTrue", "no item is false", (1, 1), |args| quantified("$allElementsTrue", 17040, args)),
-    function("$anyElementTrue", "some item is true", (1, 1), |args| quantified("$anyElementTrue", 17041, args)),
+    function("$allElementsTrue", "no item is false", (1, 1), |args| {
+        quantified("$allElementsTrue", 17040, args)
+    }),
+    function("$anyElementTrue", "some item is true", (1, 1), |args| {
+        quantified("$anyElementTrue", 17041, args)
+    }),
 ];
 
 type Set<'a> = BTreeSet<Ordered<'a>>;
@@ -22,7 +26,11 @@ type Set<'a> = BTreeSet<Ordered<'a>>;
 fn list<'a>(name: &str, code: i32, value: Option<Ref<'a>>) -> Result<Vec<Ref<'a>>> {
     match value {
         Some(Ref::Array(list)) => Ok(items(list).collect()),
-        other => bail!(code, "All operands of {name} must be arrays. One argument is of type: {}", type_name_opt(other)),
+        other => bail!(
+            code,
+            "All operands of {name} must be arrays. One argument is of type: {}",
+            type_name_opt(other)
+        ),
     }
 }
 

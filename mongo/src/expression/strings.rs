@@ -26,11 +26,15 @@ pub(super) const OPERATORS: &[Operator] = &[
     function("$toUpper", "capital letters, of ASCII", (1, 1), |args| {
         Ok(Some(Value::String(coerce("$toUpper", args.at(0))?.to_ascii_uppercase())))
     }),
-    form("$trim", "without characters at both ends", |name, operand, scope| trim(name, operand, scope, (true, true))),
+    form("$trim", "without characters at both ends", |name, operand, scope| {
+        trim(name, operand, scope, (true, true))
+    }),
     form("$ltrim", "without characters at the start", |name, operand, scope| {
         trim(name, operand, scope, (true, false))
     }),
-    form("$rtrim", "without characters at the end", |name, operand, scope| trim(name, operand, scope, (false, true))),
+    form("$rtrim", "without characters at the end", |name, operand, scope| {
+        trim(name, operand, scope, (false, true))
+    }),
 ];
 
 /// The longest string an expression may make: more cannot be stored.
@@ -57,9 +61,7 @@ pub(super) fn coerce(name: &str, value: Option<Ref<'_>>) -> Result<String> {
         Some(Ref::Double(value)) => super::convert::double_text(value),
         Some(Ref::Decimal128(value)) => value.to_string(),
         Some(Ref::DateTime(date)) => super::date_format::iso(date.timestamp_millis()),
-        Some(Ref::Timestamp(value)) => {
-            super::date_format::plain(i64::from(value.time) * 1000)
-        }
+        Some(Ref::Timestamp(value)) => super::date_format::plain(i64::from(value.time) * 1000),
         other => bail!(16007, "can't convert from BSON type {} to String in {name}", type_name_opt(other)),
     })
 }
@@ -86,12 +88,22 @@ fn split(args: &Args<'_>) -> Result<Out> {
     }
     let text = match text {
         Some(Ref::String(text)) => text,
-        other => bail!(40085, "$split requires an expression that evaluates to a string as a first argument, found: {}", type_name_opt(other)),
+        other => bail!(
+            40085,
+            "$split requires an expression that evaluates to a string as a first argument, found: {}",
+            type_name_opt(other)
+        ),
     };
     let parts: Vec<Value> = match separator {
         Some(Ref::String("")) => bail!(40087, "$split requires a non-empty separator"),
-        Some(Ref::String(separator)) => text.split(separator).map(|part| Value::String(part.to_string())).collect(),
-        other => bail!(10503900, "$split requires an expression that evaluates to a string as a second argument, found: {}", type_name_opt(other)),
+        Some(Ref::String(separator)) => {
+            text.split(separator).map(|part| Value::String(part.to_string())).collect()
+        }
+        other => bail!(
+            10503900,
+            "$split requires an expression that evaluates to a string as a second argument, found: {}",
+            type_name_opt(other)
+        ),
     };
     Ok(Some(array(parts)))
 }
@@ -137,9 +149,17 @@ fn substr_cp(args: &Args<'_>) -> Result<Out> {
     let number = |place: usize, codes: (i32, i32), which: &str| match args.at(place) {
         Some(value) if crate::values::is_number(value) => match as_integer(value) {
             Some(value) => Ok(value),
-            None => bail!(codes.1, "$substrCP: {which} cannot be represented as a 32-bit integral value: {}", show(value)),
+            None => bail!(
+                codes.1,
+                "$substrCP: {which} cannot be represented as a 32-bit integral value: {}",
+                show(value)
+            ),
         },
-        other => bail!(codes.0, "$substrCP: {which} must be a numeric type (is BSON type {})", type_name_opt(other)),
+        other => bail!(
+            codes.0,
+            "$substrCP: {which} must be a numeric type (is BSON type {})",
+            type_name_opt(other)
+        ),
     };
     let start = number(1, (34450, 34451), "starting index")?;
     let length = number(2, (34452, 34453), "length")?;
@@ -168,7 +188,11 @@ fn trim(name: &str, operand: Ref<'_>, scope: &mut Scope, (left, right): (bool, b
         let text = match input.eval(env)? {
             None | Some(Value::Null | Value::Undefined) => return null(),
             Some(Value::String(text)) => text,
-            Some(other) => bail!(50699, "{name} requires its input to be a string, got {}", show(other.as_raw_bson_ref())),
+            Some(other) => bail!(
+                50699,
+                "{name} requires its input to be a string, got {}",
+                show(other.as_raw_bson_ref())
+            ),
         };
         let chars: Vec<char> = match &chars {
             None => BLANKS.to_vec(),
@@ -176,7 +200,11 @@ fn trim(name: &str, operand: Ref<'_>, scope: &mut Scope, (left, right): (bool, b
                 None | Some(Value::Null | Value::Undefined) => return null(),
                 Some(Value::String(chars)) => chars.chars().collect(),
                 Some(other) => {
-                    bail!(50700, "{name} requires 'chars' to be a string, got {}", show(other.as_raw_bson_ref()))
+                    bail!(
+                        50700,
+                        "{name} requires 'chars' to be a string, got {}",
+                        show(other.as_raw_bson_ref())
+                    )
                 }
             },
         };

@@ -9,8 +9,12 @@ use crate::values::{Ref, Value, field, is_nullish};
 pub(super) const OPERATORS: &[Operator] = &[
     function("$indexOfBytes", "the place of a string, in bytes", (2, 4), index_of_bytes),
     function("$indexOfCP", "the place of a string, in characters", (2, 4), index_of_cp),
-    form("$replaceOne", "the first occurrence replaced", |name, operand, scope| replace(name, operand, scope, false)),
-    form("$replaceAll", "all occurrences replaced", |name, operand, scope| replace(name, operand, scope, true)),
+    form("$replaceOne", "the first occurrence replaced", |name, operand, scope| {
+        replace(name, operand, scope, false)
+    }),
+    form("$replaceAll", "all occurrences replaced", |name, operand, scope| {
+        replace(name, operand, scope, true)
+    }),
 ];
 
 fn null() -> Result<Out> {

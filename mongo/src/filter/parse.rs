@@ -2,17 +2,19 @@
 
 use bson::{RawArray, RawDocument};
 
+use super::Node;
 use super::bits::{BitRule, BitTest};
 use super::leaf::{Comparison, Membership, Predicate};
 use super::schema::Schema;
-use super::Node;
 use crate::decimal::Decimal;
 use crate::error::{BAD_VALUE, FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
 use crate::expression::{Expression, Names};
 use crate::geo::{NearQuery, Region};
 use crate::path::Path;
 use crate::pattern::Pattern;
-use crate::values::{Ref, TYPES, Value, as_double, as_integer, field, fields, is_truthy, items, show, type_name};
+use crate::values::{
+    Ref, TYPES, Value, as_double, as_integer, field, fields, is_truthy, items, show, type_name,
+};
 
 /// Nested conditions before a filter is refused: documents nest deeper, but each level here costs stack.
 const DEPTH_MAX: usize = 100;
@@ -273,7 +275,9 @@ fn mod_number(value: Ref<'_>, what: &str) -> Result<i64> {
     let truncated = match value {
         Ref::Int32(value) => Some(value.into()),
         Ref::Int64(value) => Some(value),
-        Ref::Double(value) if value.is_finite() && value.abs() < 9.223_372_036_854_775e18 => Some(value as i64),
+        Ref::Double(value) if value.is_finite() && value.abs() < 9.223_372_036_854_775e18 => {
+            Some(value as i64)
+        }
         Ref::Decimal128(value) => Decimal::from_bson(value).to_i64_truncated(),
         Ref::Double(_) => None,
         _ => bail!(BAD_VALUE, "malformed mod, {what} not a number"),
@@ -287,7 +291,9 @@ fn mod_number(value: Ref<'_>, what: &str) -> Result<i64> {
 fn size(operand: Ref<'_>) -> Result<i64> {
     match as_integer(operand) {
         Some(size) if size >= 0 => Ok(size),
-        Some(_) => bail!(BAD_VALUE, "Failed to parse $size. Expected a non-negative number in: {}", show(operand)),
+        Some(_) => {
+            bail!(BAD_VALUE, "Failed to parse $size. Expected a non-negative number in: {}", show(operand))
+        }
         None if as_double(operand).is_some() => {
             bail!(BAD_VALUE, "Failed to parse $size. Expected an integer: {}", show(operand))
         }
@@ -308,8 +314,9 @@ fn all(path: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Node> {
 }
 
 fn all_item(path: &str, item: Ref<'_>, list: &RawArray, place: Place<'_>) -> Result<Node> {
-    let is_elem_match =
-        |item: Ref<'_>| item.as_document().and_then(|object| fields(object).next()).is_some_and(|(n, _)| n == "$elemMatch");
+    let is_elem_match = |item: Ref<'_>| {
+        item.as_document().and_then(|object| fields(object).next()).is_some_and(|(n, _)| n == "$elemMatch")
+    };
     let first_is_elem_match = items(list).next().is_some_and(is_elem_match);
     let predicate = match item {
         Ref::Document(object) if is_elem_match(item) => {

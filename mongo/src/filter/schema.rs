@@ -67,7 +67,8 @@ fn object<'a>(keyword: &str, value: Ref<'a>) -> Result<&'a RawDocument> {
 
 fn schemas(keyword: &str, value: Ref<'_>) -> Result<Vec<Schema>> {
     let Ref::Array(list) = value else { return Err(wrong(keyword, "an array")) };
-    let schemas: Vec<_> = items(list).map(|item| Schema::parse(object(keyword, item)?)).collect::<Result<_>>()?;
+    let schemas: Vec<_> =
+        items(list).map(|item| Schema::parse(object(keyword, item)?)).collect::<Result<_>>()?;
     if schemas.is_empty() {
         bail!(BAD_VALUE, "$jsonSchema keyword '{keyword}' must be a non-empty array");
     }
@@ -113,10 +114,9 @@ fn types(keyword: &str, value: Ref<'_>) -> Result<Vec<i32>> {
         match (keyword, name) {
             (_, "number") => Ok(vec![1, 16, 18, 19]),
             ("type", "boolean") => Ok(vec![8]),
-            ("type", "integer") => bail!(
-                FAILED_TO_PARSE,
-                "$jsonSchema type 'integer' is not currently supported."
-            ),
+            ("type", "integer") => {
+                bail!(FAILED_TO_PARSE, "$jsonSchema type 'integer' is not currently supported.")
+            }
             ("type", name) if !["object", "array", "string", "null"].contains(&name) => {
                 bail!(BAD_VALUE, "Unknown type name alias: {name}")
             }
@@ -165,7 +165,9 @@ fn rule(keyword: &str, value: Ref<'_>, schema: &RawDocument) -> Result<Vec<Rule>
     Ok(vec![match keyword {
         "type" | "bsonType" => Rule::Types(types(keyword, value)?),
         "enum" => match value {
-            Ref::Array(list) if items(list).next().is_some() => Rule::Enum(items(list).map(Value::from).collect()),
+            Ref::Array(list) if items(list).next().is_some() => {
+                Rule::Enum(items(list).map(Value::from).collect())
+            }
             Ref::Array(_) => bail!(FAILED_TO_PARSE, "$jsonSchema keyword 'enum' cannot be an empty array"),
             _ => return Err(wrong(keyword, "an array")),
         },
@@ -173,19 +175,27 @@ fn rule(keyword: &str, value: Ref<'_>, schema: &RawDocument) -> Result<Vec<Rule>
         "anyOf" => Rule::AnyOf(schemas(keyword, value)?),
         "oneOf" => Rule::OneOf(schemas(keyword, value)?),
         "not" => Rule::Not(Schema::parse(object(keyword, value)?)?),
-        "minimum" => {
-            Rule::Minimum(number(keyword, value)?, flag("exclusiveMinimum", field(schema, "exclusiveMinimum"))?)
-        }
-        "maximum" => {
-            Rule::Maximum(number(keyword, value)?, flag("exclusiveMaximum", field(schema, "exclusiveMaximum"))?)
-        }
+        "minimum" => Rule::Minimum(
+            number(keyword, value)?,
+            flag("exclusiveMinimum", field(schema, "exclusiveMinimum"))?,
+        ),
+        "maximum" => Rule::Maximum(
+            number(keyword, value)?,
+            flag("exclusiveMaximum", field(schema, "exclusiveMaximum"))?,
+        ),
         "exclusiveMinimum" if field(schema, "minimum").is_none() => {
             flag(keyword, Some(value))?;
-            bail!(FAILED_TO_PARSE, "$jsonSchema keyword 'minimum' must be a present if exclusiveMinimum is present")
+            bail!(
+                FAILED_TO_PARSE,
+                "$jsonSchema keyword 'minimum' must be a present if exclusiveMinimum is present"
+            )
         }
         "exclusiveMaximum" if field(schema, "maximum").is_none() => {
             flag(keyword, Some(value))?;
-            bail!(FAILED_TO_PARSE, "$jsonSchema keyword 'maximum' must be a present if exclusiveMaximum is present")
+            bail!(
+                FAILED_TO_PARSE,
+                "$jsonSchema keyword 'maximum' must be a present if exclusiveMaximum is present"
+            )
         }
         "multipleOf" => match Number::of(value) {
             Some(step) if step.to_f64() > 0.0 => Rule::MultipleOf(value.into()),
@@ -331,7 +341,8 @@ impl Rule {
             Rule::MinItems(count) => items.len() as i64 >= *count,
             Rule::MaxItems(count) => items.len() as i64 <= *count,
             Rule::UniqueItems => {
-                let unique: BTreeSet<_> = items.iter().map(|item| Ordered((*item).into(), context.collation)).collect();
+                let unique: BTreeSet<_> =
+                    items.iter().map(|item| Ordered((*item).into(), context.collation)).collect();
                 unique.len() == items.len()
             }
             Rule::Items { first, rest, rest_allowed } => {

@@ -14,11 +14,7 @@ const TOUCH: f64 = 1e-9;
 impl Vector {
     pub(crate) fn of_degrees(longitude: f64, latitude: f64) -> Vector {
         let (longitude, latitude) = (longitude.to_radians(), latitude.to_radians());
-        Vector {
-            x: latitude.cos() * longitude.cos(),
-            y: latitude.cos() * longitude.sin(),
-            z: latitude.sin(),
-        }
+        Vector { x: latitude.cos() * longitude.cos(), y: latitude.cos() * longitude.sin(), z: latitude.sin() }
     }
 
     fn dot(self, other: Vector) -> f64 {

@@ -9,7 +9,8 @@ use crate::collation::Ordered;
 use crate::context::Context;
 use crate::error::{MISSING_FIELD, NOT_IMPLEMENTED, Result, UNKNOWN_FIELD, bail};
 use crate::expression::{
-    Env, Expr, Names, Scope, count, merge_into, object_of, parse_expression, percentile_of, shares, standard_deviation,
+    Env, Expr, Names, Scope, count, merge_into, object_of, parse_expression, percentile_of, shares,
+    standard_deviation,
 };
 use crate::number::{Number, Sum};
 use crate::sort::SortPattern;
@@ -70,17 +71,36 @@ pub const ACCUMULATORS: &[AccumulatorDefinition] = &[
         last: true
     })),
     accumulator!("$push", "all values", |_, operand, names| folded(operand, names, List::default)),
-    accumulator!("$addToSet", "all different values", |_, operand, names| folded(operand, names, Distinct::default)),
-    accumulator!("$concatArrays", "items of all arrays", |_, operand, names| folded(operand, names, Concatenated::default)),
-    accumulator!("$setUnion", "all different items", |_, operand, names| folded(operand, names, United::default)),
-    accumulator!("$mergeObjects", "one object of all", |_, operand, names| folded(operand, names, Merged::default)),
-    accumulator!("$stdDevPop", "standard deviation of all", |_, operand, names| folded(operand, names, || Deviation {
-        numbers: Vec::new(),
-        sample: false
-    })),
-    accumulator!("$stdDevSamp", "standard deviation of a sample", |_, operand, names| folded(operand, names, || {
-        Deviation { numbers: Vec::new(), sample: true }
-    })),
+    accumulator!("$addToSet", "all different values", |_, operand, names| folded(
+        operand,
+        names,
+        Distinct::default
+    )),
+    accumulator!("$concatArrays", "items of all arrays", |_, operand, names| folded(
+        operand,
+        names,
+        Concatenated::default
+    )),
+    accumulator!("$setUnion", "all different items", |_, operand, names| folded(
+        operand,
+        names,
+        United::default
+    )),
+    accumulator!("$mergeObjects", "one object of all", |_, operand, names| folded(
+        operand,
+        names,
+        Merged::default
+    )),
+    accumulator!("$stdDevPop", "standard deviation of all", |_, operand, names| folded(
+        operand,
+        names,
+        || Deviation { numbers: Vec::new(), sample: false }
+    )),
+    accumulator!("$stdDevSamp", "standard deviation of a sample", |_, operand, names| folded(
+        operand,
+        names,
+        || { Deviation { numbers: Vec::new(), sample: true } }
+    )),
     accumulator!("$count", "how many documents", |_, operand, _| match operand {
         Ref::Document(object) if fields(object).next().is_none() => Ok(Box::new(|| Box::new(Counted(0)))),
         _ => bail!(crate::error::TYPE_MISMATCH, "$count takes no arguments, i.e. $count:{{}}"),
@@ -113,7 +133,6 @@ trait Fold: 'static {
         64
     }
 }
-
 
 struct Folded<F> {
     input: Arc<Expr>,
@@ -178,10 +197,13 @@ struct Extreme {
 
 impl Fold for Extreme {
     fn fold(&mut self, value: Option<Value>, context: &Context<'_>) -> Result<()> {
-        let Some(value) = value.filter(|value| !is_nullish(Some(value.as_raw_bson_ref()))) else { return Ok(()) };
-        let wins = self.best.as_ref().is_none_or(|best| {
-            (self.wins)(context.compare(value.as_raw_bson_ref(), best.as_raw_bson_ref()))
-        });
+        let Some(value) = value.filter(|value| !is_nullish(Some(value.as_raw_bson_ref()))) else {
+            return Ok(());
+        };
+        let wins = self
+            .best
+            .as_ref()
+            .is_none_or(|best| (self.wins)(context.compare(value.as_raw_bson_ref(), best.as_raw_bson_ref())));
         if wins {
             self.best = Some(value);
         }
@@ -252,7 +274,9 @@ impl Fold for Concatenated {
     fn fold(&mut self, value: Option<Value>, context: &Context<'_>) -> Result<()> {
         match value {
             None => Ok(()),
-            Some(Value::Array(list)) => items(&list).try_for_each(|item| self.0.fold(Some(item.into()), context)),
+            Some(Value::Array(list)) => {
+                items(&list).try_for_each(|item| self.0.fold(Some(item.into()), context))
+            }
             Some(other) => bail!(
                 crate::error::TYPE_MISMATCH,
                 "$concatArrays requires array inputs, but input is of type {}",
@@ -283,9 +307,10 @@ impl Fold for Distinct {
         let Some(value) = value else { return Ok(()) };
         let fresh = match context.collation {
             None => self.seen.insert(Ordered(value.clone(), None)),
-            Some(_) => {
-                !self.collated.iter().any(|known| context.equal(known.as_raw_bson_ref(), value.as_raw_bson_ref()))
-            }
+            Some(_) => !self
+                .collated
+                .iter()
+                .any(|known| context.equal(known.as_raw_bson_ref(), value.as_raw_bson_ref())),
         };
         if fresh {
             self.bytes += 2 * size(&value);
@@ -310,7 +335,9 @@ impl Fold for United {
     fn fold(&mut self, value: Option<Value>, context: &Context<'_>) -> Result<()> {
         match value {
             None => Ok(()),
-            Some(Value::Array(list)) => items(&list).try_for_each(|item| self.0.fold(Some(item.into()), context)),
+            Some(Value::Array(list)) => {
+                items(&list).try_for_each(|item| self.0.fold(Some(item.into()), context))
+            }
             Some(other) => bail!(
                 crate::error::TYPE_MISMATCH,
                 "$setUnion requires array inputs, but input is of type {}",
@@ -437,7 +464,8 @@ impl Fold for FirstOrLast {
 
 fn first_or_last(name: &str, operand: Ref<'_>, names: &Names) -> Result<Maker> {
     let object = object(name, operand, &["n", "input"], 5787801)?;
-    let (n, input, last) = (constant_count(name, object, names)?, input(name, object, names)?, name == "$lastN");
+    let (n, input, last) =
+        (constant_count(name, object, names)?, input(name, object, names)?, name == "$lastN");
     Ok(Box::new(move || {
         let fold = FirstOrLast { values: std::collections::VecDeque::new(), n, last };
         Box::new(Folded { input: input.clone(), fold })
@@ -453,7 +481,9 @@ struct FewBest {
 
 impl Fold for FewBest {
     fn fold(&mut self, value: Option<Value>, context: &Context<'_>) -> Result<()> {
-        let Some(value) = value.filter(|value| !is_nullish(Some(value.as_raw_bson_ref()))) else { return Ok(()) };
+        let Some(value) = value.filter(|value| !is_nullish(Some(value.as_raw_bson_ref()))) else {
+            return Ok(());
+        };
         let place = self.values.partition_point(|known| {
             let ordering = context.compare(known.as_raw_bson_ref(), value.as_raw_bson_ref());
             if self.largest { ordering.is_ge() } else { ordering.is_le() }
@@ -476,7 +506,8 @@ impl Fold for FewBest {
 
 fn smallest_or_largest(name: &str, operand: Ref<'_>, names: &Names) -> Result<Maker> {
     let object = object(name, operand, &["n", "input"], 5787900)?;
-    let (n, input, largest) = (constant_count(name, object, names)?, input(name, object, names)?, name == "$maxN");
+    let (n, input, largest) =
+        (constant_count(name, object, names)?, input(name, object, names)?, name == "$maxN");
     Ok(Box::new(move || {
         Box::new(Folded { input: input.clone(), fold: FewBest { values: Vec::new(), n, largest } })
     }))
@@ -495,7 +526,8 @@ struct Ranked {
 impl Accumulator for Ranked {
     fn add(&mut self, env: &mut Env<'_>) -> Result<()> {
         let key = self.pattern.key(env.root, env.context)?;
-        let place = self.held.partition_point(|(known, _)| self.pattern.compare(known, &key, env.context).is_le());
+        let place =
+            self.held.partition_point(|(known, _)| self.pattern.compare(known, &key, env.context).is_le());
         let n = self.n.unwrap_or(1);
         if !self.bottom && place >= n {
             return Ok(());
@@ -526,7 +558,9 @@ impl Accumulator for Ranked {
 }
 
 fn ranked(name: &str, operand: Ref<'_>, names: &Names) -> Result<Maker> {
-    let Ref::Document(object) = operand else { bail!(5788001, "specification must be an object; found {name}") };
+    let Ref::Document(object) = operand else {
+        bail!(5788001, "specification must be an object; found {name}")
+    };
     let many = name.ends_with('N');
     for (found, _) in fields(object) {
         let known = ["sortBy", "output"].contains(&found) || (many && found == "n");
@@ -580,7 +614,9 @@ impl Fold for Percentiles {
 }
 
 fn percentile(name: &str, operand: Ref<'_>, names: &Names) -> Result<Maker> {
-    let Ref::Document(object) = operand else { bail!(7429703, "specification must be an object; found {name}") };
+    let Ref::Document(object) = operand else {
+        bail!(7429703, "specification must be an object; found {name}")
+    };
     for (found, _) in fields(object) {
         if !["input", "p", "method"].contains(&found) || (found == "p" && name == "$median") {
             bail!(UNKNOWN_FIELD, "BSON field '{name}.{found}' is an unknown field.");

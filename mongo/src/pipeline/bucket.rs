@@ -25,7 +25,9 @@ pub(super) fn output(value: Option<Ref<'_>>, names: &Names, code: i32) -> Result
             put(&mut sum, "$sum", 1);
             Ok(vec![accumulated("count", Ref::Document(&sum), names)?])
         }
-        Some(Ref::Document(object)) => fields(object).map(|(name, value)| accumulated(name, value, names)).collect(),
+        Some(Ref::Document(object)) => {
+            fields(object).map(|(name, value)| accumulated(name, value, names)).collect()
+        }
         Some(_) => bail!(code, "the 'output' field must be an object"),
     }
 }
@@ -72,9 +74,14 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     check(&boundaries, default.as_ref())?;
     let find = move |document: &RawDocument, context: &Context<'_>| {
         let value = group_by.evaluate(document, context)?.unwrap_or(Value::Null);
-        let place = boundaries
-            .partition_point(|bound| context.compare(bound.as_raw_bson_ref(), value.as_raw_bson_ref()).is_le());
-        let found = if place < boundaries.len() { place.checked_sub(1).and_then(|at| boundaries.get(at)) } else { None };
+        let place = boundaries.partition_point(|bound| {
+            context.compare(bound.as_raw_bson_ref(), value.as_raw_bson_ref()).is_le()
+        });
+        let found = if place < boundaries.len() {
+            place.checked_sub(1).and_then(|at| boundaries.get(at))
+        } else {
+            None
+        };
         match found.or(default.as_ref()) {
             Some(bound) => Ok(bound.clone()),
             None => bail!(
@@ -113,7 +120,10 @@ fn check(boundaries: &[Value], default: Option<&Value>) -> Result<()> {
         && compare(default, first).is_ge()
         && compare(default, last).is_lt()
     {
-        bail!(40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.");
+        bail!(
+            40199,
+            "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary."
+        );
     }
     Ok(())
 }

@@ -20,19 +20,29 @@ struct BucketAuto {
 
 fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(object) = operand else {
-        bail!(40240, "The argument to $bucketAuto must be an object, but found type: {}.", type_name(operand));
+        bail!(
+            40240,
+            "The argument to $bucketAuto must be an object, but found type: {}.",
+            type_name(operand)
+        );
     };
     let (mut group_by, mut buckets, mut out) = (None, None, None);
     for (name, value) in fields(object) {
         match name {
             "groupBy" => group_by = Some(grouping(value, place.names, 40239)?),
             "buckets" if !is_number(value) => {
-                bail!(40241, "The $bucketAuto 'buckets' field must be a numeric value, but found type: {}.", type_name(value))
+                bail!(
+                    40241,
+                    "The $bucketAuto 'buckets' field must be a numeric value, but found type: {}.",
+                    type_name(value)
+                )
             }
             "buckets" => match as_integer(value).filter(|count| i32::try_from(*count).is_ok()) {
                 Some(count) if count > 0 => buckets = Some(count as usize),
                 Some(_) => bail!(40243, "The $bucketAuto 'buckets' field must be greater than 0"),
-                None => bail!(40242, "The $bucketAuto 'buckets' field must be representable as a 32-bit integer"),
+                None => {
+                    bail!(40242, "The $bucketAuto 'buckets' field must be representable as a 32-bit integer")
+                }
             },
             "output" => out = Some(value),
             "granularity" => match value {
@@ -83,7 +93,9 @@ impl Operator for BucketAutoOperator<'_> {
             let last_bucket = made.len() + 1 == buckets;
             let mut end = if last_bucket { rest.len() } else { size.min(rest.len()) };
             // Equal keys stay together.
-            while let (Some((last, _)), Some((next, _))) = (end.checked_sub(1).and_then(|at| rest.get(at)), rest.get(end)) {
+            while let (Some((last, _)), Some((next, _))) =
+                (end.checked_sub(1).and_then(|at| rest.get(at)), rest.get(end))
+            {
                 if !same(last, next) {
                     break;
                 }

@@ -34,7 +34,9 @@ enum Bounds {
 }
 
 fn parse(name: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
-    let Ref::Document(_) = operand else { bail!(5946802, "The $densify stage specification must be an object") };
+    let Ref::Document(_) = operand else {
+        bail!(5946802, "The $densify stage specification must be an object")
+    };
     let object = options(name, operand, &["field", "partitionByFields", "range"])?;
     let Some(Ref::String(path)) = field(object, "field") else {
         bail!(MISSING_FIELD, "BSON field '$densify.field' is missing but a required field");
@@ -57,7 +59,10 @@ fn parse(name: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
     };
     let step = match field(range, "step") {
         Some(step) if is_number(step) && as_double(step).is_some_and(|step| step > 0.0) => Value::from(step),
-        Some(step) if is_number(step) => bail!(5733401, "The step parameter in a range statement must be a strictly positive numeric value"),
+        Some(step) if is_number(step) => bail!(
+            5733401,
+            "The step parameter in a range statement must be a strictly positive numeric value"
+        ),
         Some(_) => bail!(TYPE_MISMATCH, "'step' must be a number"),
         None => bail!(MISSING_FIELD, "BSON field '$densify.range.step' is missing but a required field"),
     };
@@ -67,12 +72,18 @@ fn parse(name: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
         Some(_) => bail!(TYPE_MISMATCH, "'unit' must be a string"),
     };
     if unit.is_some() && as_integer(step.as_raw_bson_ref()).is_none() {
-        bail!(6586400, "The step parameter in a range statement must be a whole number when densifying a date range");
+        bail!(
+            6586400,
+            "The step parameter in a range statement must be a whole number when densifying a date range"
+        );
     }
     let bounds = match field(range, "bounds") {
         Some(Ref::String("full")) => Bounds::Full,
         Some(Ref::String("partition")) if partition.is_empty() => {
-            bail!(5733408, "One may not specify the bounds as 'partition' without specifying a non-empty array of partitionByFields.")
+            bail!(
+                5733408,
+                "One may not specify the bounds as 'partition' without specifying a non-empty array of partitionByFields."
+            )
         }
         Some(Ref::String("partition")) => Bounds::Partition,
         Some(Ref::Array(list)) => match items(list).collect::<Vec<_>>().as_slice() {
@@ -83,7 +94,10 @@ fn parse(name: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
                         bound => is_number(*bound) && unit.is_none(),
                     };
                     if !fits {
-                        bail!(5733406, "A bounding array must contain either both dates with a unit or both numbers without one");
+                        bail!(
+                            5733406,
+                            "A bounding array must contain either both dates with a unit or both numbers without one"
+                        );
                     }
                 }
                 Bounds::Between((*low).into(), (*high).into())
@@ -165,7 +179,10 @@ impl Operator for DensifyOperator<'_> {
         };
         let key: Vec<Option<Value>> =
             self.stage.partition.iter().map(|path| nested(&document, path).map(Value::from)).collect();
-        let ordered = Ordered(array(key.iter().map(|value| value.clone().unwrap_or(Value::Undefined))), self.run.context.collation);
+        let ordered = Ordered(
+            array(key.iter().map(|value| value.clone().unwrap_or(Value::Undefined))),
+            self.run.context.collation,
+        );
         self.bytes += document.as_bytes().len() + 64;
         self.run.check_memory("$densify", self.bytes)?;
         self.parts.entry(ordered).or_insert_with(|| (key, Vec::new())).1.push((value, document));

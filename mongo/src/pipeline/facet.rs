@@ -51,7 +51,13 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
 impl Stage for Facet {
     fn start<'a>(&'a self, run: Run<'a>) -> Box<dyn Operator + 'a> {
         let executions = self.0.iter().map(|(_, pipeline)| pipeline.start(run.context, run.collections));
-        Box::new(FacetOperator { facet: self, run, executions: executions.collect(), results: vec![Vec::new(); self.0.len()], bytes: 0 })
+        Box::new(FacetOperator {
+            facet: self,
+            run,
+            executions: executions.collect(),
+            results: vec![Vec::new(); self.0.len()],
+            bytes: 0,
+        })
     }
 }
 

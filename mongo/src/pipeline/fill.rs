@@ -26,7 +26,9 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     }
     let pattern = match field(object, "sortBy") {
         Some(Ref::Document(pattern)) => Some(SortPattern::parse(pattern)?),
-        Some(_) => bail!(TYPE_MISMATCH, "BSON field '$fill.sortBy' is the wrong type, expected type 'object'"),
+        Some(_) => {
+            bail!(TYPE_MISMATCH, "BSON field '$fill.sortBy' is the wrong type, expected type 'object'")
+        }
         None => None,
     };
     let (mut outputs, mut values): (Vec<(Vec<String>, Column)>, _) = (Vec::new(), RawDocumentBuf::new());
@@ -39,7 +41,10 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                 let own = format!("${path}");
                 let input = Arc::new(parse_expression(Ref::String(&own), &mut Scope::new(place.names))?);
                 if pattern.is_none() {
-                    bail!(if method == "linear" { 605001 } else { 6050204 }, "$fill with a method needs a sortBy");
+                    bail!(
+                        if method == "linear" { 605001 } else { 6050204 },
+                        "$fill with a method needs a sortBy"
+                    );
                 }
                 let column = match method {
                     "locf" => locf(input),
@@ -68,7 +73,9 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     }
     if fields(&values).next().is_some() {
         let projection = Projection::parse_add(&values, place.names)?;
-        if let Parsed::Stage(stage) = each(move |document, context| projection.apply(&document, context).map(Some)) {
+        if let Parsed::Stage(stage) =
+            each(move |document, context| projection.apply(&document, context).map(Some))
+        {
             stages.push(stage);
         }
     }
@@ -77,12 +84,16 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
 
 fn partition(object: &bson::RawDocument, names: &Names) -> Result<Option<Expression>> {
     match (field(object, "partitionBy"), field(object, "partitionByFields")) {
-        (Some(_), Some(_)) => bail!(6050204, "Maximum one of 'partitionBy' and 'partitionByFields' can be specified in '$fill'"),
+        (Some(_), Some(_)) => {
+            bail!(6050204, "Maximum one of 'partitionBy' and 'partitionByFields' can be specified in '$fill'")
+        }
         (Some(by), None) => Expression::parse(by, names).map(Some),
         (None, Some(Ref::Array(list))) => {
             let mut by = RawDocumentBuf::new();
             for (at, item) in items(list).enumerate() {
-                let Ref::String(path) = item else { bail!(TYPE_MISMATCH, "'partitionByFields' must hold strings") };
+                let Ref::String(path) = item else {
+                    bail!(TYPE_MISMATCH, "'partitionByFields' must hold strings")
+                };
                 split_path(path)?;
                 put(&mut by, &format!("f{at}"), format!("${path}").as_str());
             }

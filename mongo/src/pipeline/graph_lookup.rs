@@ -29,7 +29,11 @@ struct GraphLookup {
 
 fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(object) = operand else {
-        bail!(40327, "the $graphLookup stage specification must be an object, but found {}", type_name(operand));
+        bail!(
+            40327,
+            "the $graphLookup stage specification must be an object, but found {}",
+            type_name(operand)
+        );
     };
     let (mut from, mut start, mut connect_from, mut connect_to, mut target) = (None, None, None, None, None);
     let (mut depth_max, mut depth_field, mut restriction) = (None, None, Filter::all());
@@ -39,10 +43,14 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
             ("maxDepth", value) => match as_integer(value) {
                 Some(depth) if depth >= 0 => depth_max = Some(depth),
                 Some(_) => bail!(40101, "maxDepth requires a nonnegative argument"),
-                None if crate::values::is_number(value) => bail!(40102, "maxDepth could not be represented as a long long"),
+                None if crate::values::is_number(value) => {
+                    bail!(40102, "maxDepth could not be represented as a long long")
+                }
                 None => bail!(40100, "maxDepth must be numeric, found type: {}", type_name(value)),
             },
-            ("restrictSearchWithMatch", Ref::Document(filter)) => restriction = Filter::parse(filter, place.names)?,
+            ("restrictSearchWithMatch", Ref::Document(filter)) => {
+                restriction = Filter::parse(filter, place.names)?
+            }
             ("restrictSearchWithMatch", _) => bail!(40185, "restrictSearchWithMatch must be an object"),
             ("from", value) => from = Some(collection("$graphLookup", value)?),
             ("as", Ref::String(text)) => target = Some(split_path(text)?),
@@ -61,7 +69,10 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let (Some(from), Some(start), Some(connect_from), Some(connect_to), Some(target)) =
         (from, start, connect_from, connect_to, target)
     else {
-        bail!(40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.");
+        bail!(
+            40105,
+            "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified."
+        );
     };
     let stage =
         GraphLookup { from, start, connect_from, connect_to, target, depth_max, depth_field, restriction };
@@ -81,8 +92,16 @@ struct GraphOperator<'a> {
 
 impl Operator for GraphOperator<'_> {
     fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        let GraphLookup { from, start, connect_from, connect_to, target, depth_max, depth_field, restriction } =
-            self.stage;
+        let GraphLookup {
+            from,
+            start,
+            connect_from,
+            connect_to,
+            target,
+            depth_max,
+            depth_field,
+            restriction,
+        } = self.stage;
         let mut frontier = match start.evaluate(&document, self.run.context)? {
             Some(Value::Array(list)) => items(&list).map(Value::from).collect(),
             Some(value) => vec![value],

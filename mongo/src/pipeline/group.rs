@@ -65,7 +65,9 @@ pub(super) enum Key {
 }
 
 fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
-    let Ref::Document(specification) = operand else { bail!(15947, "a group's fields must be specified in an object") };
+    let Ref::Document(specification) = operand else {
+        bail!(15947, "a group's fields must be specified in an object")
+    };
     let (mut key, mut parsed) = (None, Vec::new());
     for (name, value) in fields(specification) {
         match name {
@@ -90,8 +92,15 @@ fn sort_by_count(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> 
             _ => bail!(40147, "the sortByCount field must be defined as an expression inside an object"),
         },
         Ref::String(path) if path.starts_with('$') => {}
-        Ref::String(_) => bail!(40148, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object"),
-        other => bail!(40149, "the sortByCount field must be specified as a string or as an object, not {}", type_name(other)),
+        Ref::String(_) => bail!(
+            40148,
+            "the sortByCount field must be defined as a $-prefixed path or an expression inside an object"
+        ),
+        other => bail!(
+            40149,
+            "the sortByCount field must be specified as a string or as an object, not {}",
+            type_name(other)
+        ),
     }
     let key = Key::Expression(Expression::parse(operand, place.names)?);
     let one = Value::Int32(1);
@@ -108,7 +117,14 @@ fn sort_by_count(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> 
 
 impl Stage for Group {
     fn start<'a>(&'a self, run: Run<'a>) -> Box<dyn Operator + 'a> {
-        Box::new(GroupOperator { group: self, run, places: BTreeMap::new(), groups: Vec::new(), bytes: 0, pushed: 0 })
+        Box::new(GroupOperator {
+            group: self,
+            run,
+            places: BTreeMap::new(),
+            groups: Vec::new(),
+            bytes: 0,
+            pushed: 0,
+        })
     }
 }
 

@@ -16,19 +16,28 @@ pub(super) const STAGES: &[StageDefinition] = &[
 fn parse_limit(_: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
     let limit = match as_integer(operand) {
         Some(limit) => limit,
-        None => bail!(5107201, "invalid argument to $limit stage: Expected an integer: $limit: {}", show(operand)),
+        None => {
+            bail!(5107201, "invalid argument to $limit stage: Expected an integer: $limit: {}", show(operand))
+        }
     };
     match usize::try_from(limit) {
         Ok(0) => bail!(15958, "the limit must be positive"),
         Ok(limit) => Ok(Parsed::Limit(limit)),
-        Err(_) => bail!(5107201, "invalid argument to $limit stage: Expected a non-negative number in: $limit: {limit}"),
+        Err(_) => bail!(
+            5107201,
+            "invalid argument to $limit stage: Expected a non-negative number in: $limit: {limit}"
+        ),
     }
 }
 
 fn parse_skip(_: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
     match as_integer(operand).map(usize::try_from) {
         Some(Ok(skip)) => Ok(Parsed::Stage(Box::new(Skip(skip)))),
-        _ => bail!(5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: {}", show(operand)),
+        _ => bail!(
+            5107200,
+            "invalid argument to $skip stage: Expected a non-negative number in: $skip: {}",
+            show(operand)
+        ),
     }
 }
 

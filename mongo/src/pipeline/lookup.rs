@@ -26,17 +26,24 @@ pub(super) fn collection(stage: &str, value: Ref<'_>) -> Result<String> {
         Ref::String(name) => Ok(name.to_string()),
         Ref::Document(object) => match field(object, "coll") {
             Some(Ref::String(_)) if field(object, "db").is_some() => {
-                bail!(FAILED_TO_PARSE, "{stage} with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: and coll:")
+                bail!(
+                    FAILED_TO_PARSE,
+                    "{stage} with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: and coll:"
+                )
             }
             _ => bail!(FAILED_TO_PARSE, "{stage} argument must be a string"),
         },
-        other => bail!(FAILED_TO_PARSE, "{stage} argument must be a string, but found type {}", type_name(other)),
+        other => {
+            bail!(FAILED_TO_PARSE, "{stage} argument must be a string, but found type {}", type_name(other))
+        }
     }
 }
 
 /// Variables for an inner pipeline.
 pub(super) fn variables(value: Ref<'_>, names: &Names) -> Result<Vec<(String, Expression)>> {
-    let Ref::Document(object) = value else { bail!(FAILED_TO_PARSE, "$lookup argument 'let' must be an object") };
+    let Ref::Document(object) = value else {
+        bail!(FAILED_TO_PARSE, "$lookup argument 'let' must be an object")
+    };
     fields(object)
         .map(|(name, value)| {
             if !name.starts_with(|c: char| c.is_ascii_lowercase() || !c.is_ascii()) {
@@ -49,7 +56,11 @@ pub(super) fn variables(value: Ref<'_>, names: &Names) -> Result<Vec<(String, Ex
 
 fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(object) = operand else {
-        bail!(FAILED_TO_PARSE, "the $lookup stage specification must be an object, but found {}", type_name(operand));
+        bail!(
+            FAILED_TO_PARSE,
+            "the $lookup stage specification must be an object, but found {}",
+            type_name(operand)
+        );
     };
     let (mut from, mut target, mut local, mut foreign, mut stages) = (None, None, None, None, None);
     let mut lets = Vec::new();
@@ -66,7 +77,11 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                 foreign = Some(text.to_string());
             }
             ("as" | "localField" | "foreignField", other) => {
-                bail!(FAILED_TO_PARSE, "$lookup argument '{name}' must be a string, found {}", type_name(other))
+                bail!(
+                    FAILED_TO_PARSE,
+                    "$lookup argument '{name}' must be a string, found {}",
+                    type_name(other)
+                )
             }
             _ => bail!(FAILED_TO_PARSE, "unknown argument to $lookup: {name}"),
         }
@@ -75,10 +90,16 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let equality = match (local, foreign) {
         (Some(local), Some(foreign)) => Some((local, foreign)),
         (None, None) => None,
-        _ => bail!(FAILED_TO_PARSE, "$lookup requires both or neither of 'localField' and 'foreignField' to be specified"),
+        _ => bail!(
+            FAILED_TO_PARSE,
+            "$lookup requires both or neither of 'localField' and 'foreignField' to be specified"
+        ),
     };
     if equality.is_none() && stages.is_none() {
-        bail!(FAILED_TO_PARSE, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified");
+        bail!(
+            FAILED_TO_PARSE,
+            "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified"
+        );
     }
     if stages.is_none() && !lets.is_empty() {
         bail!(FAILED_TO_PARSE, "$lookup with 'let' needs a 'pipeline'");
@@ -109,7 +130,9 @@ pub(super) fn local_values(document: &RawDocument, path: &[String]) -> Vec<Value
                 None => found.push(Value::Null),
             },
             (Some(_), Ref::Array(list)) => {
-                items(list).filter(|item| matches!(item, Ref::Document(_))).for_each(|item| collect(item, path, found));
+                items(list)
+                    .filter(|item| matches!(item, Ref::Document(_)))
+                    .for_each(|item| collect(item, path, found));
             }
             (Some(_), _) => found.push(Value::Null),
         }

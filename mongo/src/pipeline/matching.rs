@@ -9,7 +9,9 @@ pub(super) const STAGES: &[StageDefinition] =
     &[StageDefinition { name: "$match", help: "documents that pass a filter", parse }];
 
 fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
-    let Ref::Document(filter) = operand else { bail!(15959, "the match filter must be an expression in an object") };
+    let Ref::Document(filter) = operand else {
+        bail!(15959, "the match filter must be an expression in an object")
+    };
     let filter = Filter::parse(filter, place.names)?;
     Ok(each(move |document, context| Ok(filter.matches(&document, context)?.then_some(document))))
 }

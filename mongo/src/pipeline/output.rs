@@ -78,14 +78,19 @@ fn namespace(stage: &str, value: Ref<'_>) -> Result<(Option<String>, String)> {
             let text = |name: &str| match field(object, name) {
                 Some(Ref::String(text)) => Ok(Some(text.to_string())),
                 None => Ok(None),
-                Some(_) => bail!(TYPE_MISMATCH, "BSON field '{stage}.{name}' is the wrong type, expected type 'string'"),
+                Some(_) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field '{stage}.{name}' is the wrong type, expected type 'string'"
+                ),
             };
             match (text("db")?, text("coll")?) {
                 (database, Some(collection)) => Ok((database, collection)),
                 _ => bail!(BAD_VALUE, "{stage} needs a collection"),
             }
         }
-        other => bail!(16990, "{stage} only supports a string or object argument, but found {}", type_name(other)),
+        other => {
+            bail!(16990, "{stage} only supports a string or object argument, but found {}", type_name(other))
+        }
     }
 }
 
@@ -115,11 +120,17 @@ fn merge(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(_) = operand else {
         bail!(51182, "$merge only supports a string or object argument, not {}", type_name(operand));
     };
-    let object = options(name, operand, &["into", "on", "let", "whenMatched", "whenNotMatched", "targetCollectionVersion"])?;
+    let object = options(
+        name,
+        operand,
+        &["into", "on", "let", "whenMatched", "whenNotMatched", "targetCollectionVersion"],
+    )?;
     let Some(into) = field(object, "into") else {
         bail!(crate::error::MISSING_FIELD, "BSON field '$merge.into' is missing but a required field");
     };
-    let Parsed::Effect(mut parsed) = effect(namespace(name, into)?) else { bail!(1, "$merge makes an effect") };
+    let Parsed::Effect(mut parsed) = effect(namespace(name, into)?) else {
+        bail!(1, "$merge makes an effect")
+    };
     if let Effect::Merge(merge) = &mut *parsed {
         if let Some(on) = field(object, "on") {
             merge.on = fields_of(on)?;
@@ -136,8 +147,14 @@ fn merge(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
             None | Some(Ref::String("insert")) => WhenNotMatched::Insert,
             Some(Ref::String("discard")) => WhenNotMatched::Discard,
             Some(Ref::String("fail")) => WhenNotMatched::Fail,
-            Some(Ref::String(other)) => bail!(BAD_VALUE, "Enumeration value '{other}' for field 'whenNotMatched' is not a valid value."),
-            Some(_) => bail!(TYPE_MISMATCH, "BSON field '$merge.whenNotMatched' is the wrong type, expected type 'string'"),
+            Some(Ref::String(other)) => bail!(
+                BAD_VALUE,
+                "Enumeration value '{other}' for field 'whenNotMatched' is not a valid value."
+            ),
+            Some(_) => bail!(
+                TYPE_MISMATCH,
+                "BSON field '$merge.whenNotMatched' is the wrong type, expected type 'string'"
+            ),
         };
     }
     Ok(Parsed::Effect(parsed))
@@ -160,10 +177,16 @@ fn fields_of(on: Ref<'_>) -> Result<Vec<String>> {
         Ref::Array(list) => items(list)
             .map(|item| match item {
                 Ref::String(name) => Ok(name.to_string()),
-                other => bail!(51134, "$merge 'on' array elements must be strings, but found {}", type_name(other)),
+                other => {
+                    bail!(51134, "$merge 'on' array elements must be strings, but found {}", type_name(other))
+                }
             })
             .collect::<Result<_>>()?,
-        other => bail!(51186, "$merge 'on' field must be either a string or an array of strings, but found {}", type_name(other)),
+        other => bail!(
+            51186,
+            "$merge 'on' field must be either a string or an array of strings, but found {}",
+            type_name(other)
+        ),
     };
     if names.is_empty() {
         bail!(51187, "If explicitly specifying $merge 'on', must include at least one field");
@@ -181,7 +204,11 @@ fn when_matched(value: Option<Ref<'_>>, names: &Names) -> Result<WhenMatched> {
             bail!(BAD_VALUE, "Enumeration value '{other}' for field 'whenMatched' is not a valid value.")
         }
         Some(Ref::Array(stages)) => WhenMatched::Pipeline(Box::new(Pipeline::parse(stages, names)?)),
-        Some(other) => bail!(51191, "$merge 'whenMatched' field must be either a string or an array, but found {}", type_name(other)),
+        Some(other) => bail!(
+            51191,
+            "$merge 'whenMatched' field must be either a string or an array, but found {}",
+            type_name(other)
+        ),
     })
 }
 
@@ -197,7 +224,8 @@ mod tests {
         let Some(Effect::Merge(merge)) = pipeline.effect() else { panic!("no merge") };
         assert_eq!((merge.collection.as_str(), merge.on.as_slice()), ("x", ["_id".to_string()].as_slice()));
         assert!(matches!(merge.when_matched, WhenMatched::Merge));
-        let wrong = bson::RawArrayBuf::from_iter([rawdoc! { "$merge": { "into": "x" } }, rawdoc! { "$limit": 1 }]);
+        let wrong =
+            bson::RawArrayBuf::from_iter([rawdoc! { "$merge": { "into": "x" } }, rawdoc! { "$limit": 1 }]);
         assert_eq!(Pipeline::parse(&wrong, &Names::default()).unwrap_err().code, 40601);
     }
 }

@@ -37,7 +37,10 @@ fn redacted<'a>(
             }
             Some(out)
         }
-        _ => bail!(17053, "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE"),
+        _ => bail!(
+            17053,
+            "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE"
+        ),
     };
     env.current = outer;
     Ok(kept)

@@ -11,12 +11,18 @@ pub(super) const STAGES: &[StageDefinition] = &[
     StageDefinition { name: "$addFields", help: "fields added or set", parse: add_fields },
     StageDefinition { name: "$set", help: "as `$addFields`", parse: add_fields },
     StageDefinition { name: "$unset", help: "fields removed", parse: unset },
-    StageDefinition { name: "$replaceRoot", help: "an object of the document in its place", parse: replace_root },
+    StageDefinition {
+        name: "$replaceRoot",
+        help: "an object of the document in its place",
+        parse: replace_root,
+    },
     StageDefinition { name: "$replaceWith", help: "as `$replaceRoot`", parse: replace_with },
 ];
 
 fn project(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
-    let Ref::Document(specification) = operand else { bail!(15969, "$project specification must be an object") };
+    let Ref::Document(specification) = operand else {
+        bail!(15969, "$project specification must be an object")
+    };
     let projection = Projection::parse_project(specification, place.names)?;
     Ok(each(move |document, context| projection.apply(&document, context).map(Some)))
 }
@@ -38,7 +44,10 @@ fn unset(_: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
         Ref::Array(list) => {
             let paths = items(list).map(|item| match item {
                 Ref::String(path) => Ok(path.to_string()),
-                _ => bail!(31120, "$unset specification must be a string or an array containing only string values"),
+                _ => bail!(
+                    31120,
+                    "$unset specification must be a string or an array containing only string values"
+                ),
             });
             paths.collect::<Result<_>>()?
         }
@@ -52,7 +61,9 @@ fn unset(_: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
 }
 
 fn replace_root(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
-    let Ref::Document(_) = operand else { bail!(40229, "expected an object as specification for $replaceRoot stage") };
+    let Ref::Document(_) = operand else {
+        bail!(40229, "expected an object as specification for $replaceRoot stage")
+    };
     let object = options(name, operand, &["newRoot"])?;
     match field(object, "newRoot") {
         Some(root) => replaced("'newRoot' expression ", root, place),

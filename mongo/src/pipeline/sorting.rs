@@ -11,7 +11,9 @@ pub(super) const STAGES: &[StageDefinition] =
     &[StageDefinition { name: "$sort", help: "in order, within the memory limit", parse }];
 
 fn parse(_: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
-    let Ref::Document(pattern) = operand else { bail!(15973, "the $sort key specification must be an object") };
+    let Ref::Document(pattern) = operand else {
+        bail!(15973, "the $sort key specification must be an object")
+    };
     if fields(pattern).next().is_none() {
         bail!(15976, "$sort stage must have at least one sort key");
     }

@@ -27,18 +27,27 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let from = match field(object, "coll") {
         None => None,
         Some(Ref::String(from)) => Some(from.to_string()),
-        Some(_) => bail!(TYPE_MISMATCH, "BSON field '$unionWith.coll' is the wrong type, expected type 'string'"),
+        Some(_) => {
+            bail!(TYPE_MISMATCH, "BSON field '$unionWith.coll' is the wrong type, expected type 'string'")
+        }
     };
     let pipeline = match field(object, "pipeline") {
         None => None,
-        Some(Ref::Array(stages)) => Some(Pipeline::parse_within(stages, place.names, place.facet, place.depth + 1)?),
-        Some(_) => bail!(TYPE_MISMATCH, "BSON field '$unionWith.pipeline' is the wrong type, expected type 'array'"),
+        Some(Ref::Array(stages)) => {
+            Some(Pipeline::parse_within(stages, place.names, place.facet, place.depth + 1)?)
+        }
+        Some(_) => {
+            bail!(TYPE_MISMATCH, "BSON field '$unionWith.pipeline' is the wrong type, expected type 'array'")
+        }
     };
     if pipeline.as_ref().is_some_and(|pipeline| pipeline.effect().is_some()) {
         bail!(31441, "$out and $merge are not allowed within a $unionWith's sub-pipeline");
     }
     if from.is_none() && !pipeline.as_ref().is_some_and(Pipeline::has_source) {
-        bail!(FAILED_TO_PARSE, "$unionWith stage without explicit collection must have a pipeline with $documents as first stage");
+        bail!(
+            FAILED_TO_PARSE,
+            "$unionWith stage without explicit collection must have a pipeline with $documents as first stage"
+        );
     }
     Ok(Parsed::Stage(Box::new(Union { from, pipeline })))
 }

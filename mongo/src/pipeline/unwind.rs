@@ -24,28 +24,51 @@ fn parse(_: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
             for (name, value) in fields(object) {
                 match (name, value) {
                     ("path", Ref::String(text)) => path = Some(text),
-                    ("path", other) => bail!(28808, "expected a string as the path for $unwind stage, got {}", type_name(other)),
+                    ("path", other) => bail!(
+                        28808,
+                        "expected a string as the path for $unwind stage, got {}",
+                        type_name(other)
+                    ),
                     ("preserveNullAndEmptyArrays", Ref::Boolean(keep)) => keep_empty = keep,
                     ("preserveNullAndEmptyArrays", other) => {
-                        bail!(28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got {}", type_name(other))
+                        bail!(
+                            28809,
+                            "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got {}",
+                            type_name(other)
+                        )
                     }
                     ("includeArrayIndex", Ref::String("")) | ("includeArrayIndex", Ref::Null) => {
-                        bail!(28810, "expected a non-empty string for the includeArrayIndex option to $unwind stage")
+                        bail!(
+                            28810,
+                            "expected a non-empty string for the includeArrayIndex option to $unwind stage"
+                        )
                     }
                     ("includeArrayIndex", Ref::String(text)) if text.starts_with('$') => {
-                        bail!(28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': {text}")
+                        bail!(
+                            28822,
+                            "includeArrayIndex option to $unwind stage should not be prefixed with a '$': {text}"
+                        )
                     }
                     ("includeArrayIndex", Ref::String(text)) => index = Some(split_path(text)?),
                     ("includeArrayIndex", _) => {
-                        bail!(28810, "expected a non-empty string for the includeArrayIndex option to $unwind stage")
+                        bail!(
+                            28810,
+                            "expected a non-empty string for the includeArrayIndex option to $unwind stage"
+                        )
                     }
                     _ => bail!(28811, "unrecognized option to $unwind stage: {name}"),
                 }
             }
         }
-        other => bail!(15981, "expected either a string or an object as specification for $unwind stage, got {}", type_name(other)),
+        other => bail!(
+            15981,
+            "expected either a string or an object as specification for $unwind stage, got {}",
+            type_name(other)
+        ),
     }
-    let Some(path) = path.filter(|path| !path.is_empty()) else { bail!(28812, "no path specified to $unwind stage") };
+    let Some(path) = path.filter(|path| !path.is_empty()) else {
+        bail!(28812, "no path specified to $unwind stage")
+    };
     let Some(path) = path.strip_prefix('$') else {
         bail!(28818, "path option to $unwind stage should be prefixed with a '$': {path}");
     };
@@ -71,7 +94,11 @@ pub(super) fn nested<'a>(document: &'a bson::RawDocument, path: &[String]) -> Op
 }
 
 /// The document with a value set at a path through objects.
-pub(super) fn with_nested(document: &bson::RawDocument, path: &[String], value: Option<Value>) -> RawDocumentBuf {
+pub(super) fn with_nested(
+    document: &bson::RawDocument,
+    path: &[String],
+    value: Option<Value>,
+) -> RawDocumentBuf {
     match path {
         [] => document.to_owned(),
         [last] => with_field(document, last, value),

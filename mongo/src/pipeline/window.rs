@@ -61,7 +61,10 @@ impl Window {
                 ("documents", value) => documents = Some(bounds(value)?),
                 ("range", value) => range = Some(bounds(value)?),
                 ("unit", Ref::String(name)) => unit = Some(Unit::parse(name)?),
-                _ => bail!(FAILED_TO_PARSE, "'window' field that specifies a frame has an unknown field: {name}"),
+                _ => bail!(
+                    FAILED_TO_PARSE,
+                    "'window' field that specifies a frame has an unknown field: {name}"
+                ),
             }
         }
         match (documents, range) {
@@ -97,7 +100,9 @@ impl Window {
                 let place = |bound: &Bound, open: i64, extra: i64| match bound {
                     Bound::Unbounded => open,
                     Bound::Current => at as i64 + extra,
-                    Bound::By(by) => (at as i64).saturating_add(as_integer(by.as_raw_bson_ref()).unwrap_or(0)) + extra,
+                    Bound::By(by) => {
+                        (at as i64).saturating_add(as_integer(by.as_raw_bson_ref()).unwrap_or(0)) + extra
+                    }
                 };
                 let start = place(low, 0, 0).clamp(0, count as i64) as usize;
                 let end = place(high, count as i64, 1).clamp(0, count as i64) as usize;
@@ -112,9 +117,11 @@ impl Window {
                     part.run.context.compare(value.as_raw_bson_ref(), bound.as_raw_bson_ref())
                 };
                 let places = 0..count;
-                let start = places.clone().find(|place| low.as_ref().is_none_or(|low| compare(*place, low).is_ge()));
+                let start =
+                    places.clone().find(|place| low.as_ref().is_none_or(|low| compare(*place, low).is_ge()));
                 let start = start.unwrap_or(count);
-                let end = places.rev().find(|place| high.as_ref().is_none_or(|high| compare(*place, high).is_le()));
+                let end =
+                    places.rev().find(|place| high.as_ref().is_none_or(|high| compare(*place, high).is_le()));
                 Ok(start..end.map_or(start, |end| (end + 1).max(start)))
             }
         }
@@ -150,7 +157,9 @@ fn moved(own: &Value, bound: &Bound, unit: Option<Unit>) -> Result<Option<Value>
             let millis = add_unit(date.timestamp_millis(), unit, amount, &Zone::UTC).unwrap_or(i64::MAX);
             Ok(Some(Value::DateTime(bson::DateTime::from_millis(millis))))
         }
-        (Value::DateTime(_), None) => bail!(5429513, "Invalid range: Expected the sortBy field to be a number, but it was a date"),
+        (Value::DateTime(_), None) => {
+            bail!(5429513, "Invalid range: Expected the sortBy field to be a number, but it was a date")
+        }
         (own, None) => match (Number::of(own.as_raw_bson_ref()), Number::of(by.as_raw_bson_ref())) {
             (Some(own), Some(by)) => Ok(Some(own.add(by).value())),
             _ => bail!(5429414, "Invalid range: Expected the sortBy field to be a number"),
@@ -166,19 +175,28 @@ pub(super) struct SetWindowFields {
 }
 
 fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
-    let Ref::Document(_) = operand else { bail!(FAILED_TO_PARSE, "the $setWindowFields stage specification must be an object") };
+    let Ref::Document(_) = operand else {
+        bail!(FAILED_TO_PARSE, "the $setWindowFields stage specification must be an object")
+    };
     let object = options(name, operand, &["partitionBy", "sortBy", "output"])?;
-    let partition_by = field(object, "partitionBy").map(|by| Expression::parse(by, place.names)).transpose()?;
+    let partition_by =
+        field(object, "partitionBy").map(|by| Expression::parse(by, place.names)).transpose()?;
     let pattern = match field(object, "sortBy") {
         None => None,
         Some(Ref::Document(pattern)) => Some(SortPattern::parse(pattern)?),
-        Some(_) => bail!(TYPE_MISMATCH, "BSON field '$setWindowFields.sortBy' is the wrong type, expected type 'object'"),
+        Some(_) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '$setWindowFields.sortBy' is the wrong type, expected type 'object'"
+        ),
     };
     let Some(output) = field(object, "output") else {
         bail!(MISSING_FIELD, "BSON field '$setWindowFields.output' is missing but a required field");
     };
     let Ref::Document(output) = output else {
-        bail!(TYPE_MISMATCH, "BSON field '$setWindowFields.output' is the wrong type, expected type 'object'");
+        bail!(
+            TYPE_MISMATCH,
+            "BSON field '$setWindowFields.output' is the wrong type, expected type 'object'"
+        );
     };
     let mut outputs = Vec::new();
     for (name, value) in fields(output) {
@@ -198,7 +216,10 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
             bail!(FAILED_TO_PARSE, "Expected a $-prefixed window function");
         };
         if let Some(Window::Range { .. }) = window
-            && pattern.as_ref().and_then(SortPattern::paths).is_none_or(|paths| paths.len() != 1 || paths.iter().any(|(_, down)| *down))
+            && pattern
+                .as_ref()
+                .and_then(SortPattern::paths)
+                .is_none_or(|paths| paths.len() != 1 || paths.iter().any(|(_, down)| *down))
         {
             bail!(5339902, "Range-based bounds require sortBy a single field, in ascending order");
         }
@@ -249,7 +270,9 @@ impl Operator for WindowOperator<'_> {
         let pattern = self.stage.pattern.as_ref();
         self.held.sort_by(|a, b| {
             let by_part = context.compare(a.0.as_raw_bson_ref(), b.0.as_raw_bson_ref());
-            by_part.then_with(|| pattern.map_or(std::cmp::Ordering::Equal, |pattern| pattern.compare(&a.1, &b.1, context)))
+            by_part.then_with(|| {
+                pattern.map_or(std::cmp::Ordering::Equal, |pattern| pattern.compare(&a.1, &b.1, context))
+            })
         });
         let mut rest = std::mem::take(&mut self.held).into_iter().peekable();
         while let Some((value, key, document)) = rest.next() {

@@ -85,7 +85,9 @@ pub(super) fn parse_function(
         }
         "$minMaxScaler" => scaler(operand, window.unwrap_or(Window::WHOLE), names),
         _ => {
-            let Some(definition) = find(name) else { bail!(FAILED_TO_PARSE, "Unrecognized window function, {name}") };
+            let Some(definition) = find(name) else {
+                bail!(FAILED_TO_PARSE, "Unrecognized window function, {name}")
+            };
             let make = (definition.parse)(name, operand, names)?;
             let window = window.unwrap_or(Window::WHOLE);
             Ok(Box::new(move |part| accumulated(part, &window, &make)))
@@ -94,7 +96,11 @@ pub(super) fn parse_function(
 }
 
 /// An accumulator over each window. A window that only grows is added to, others begin anew.
-fn accumulated(part: &Part<'_>, window: &Window, make: &super::accumulators::Maker) -> Result<Vec<Option<Value>>> {
+fn accumulated(
+    part: &Part<'_>,
+    window: &Window,
+    make: &super::accumulators::Maker,
+) -> Result<Vec<Option<Value>>> {
     let context = part.run.context;
     let grows = matches!(window, Window::Documents(Bound::Unbounded, _));
     let (mut column, mut running, mut added) = (Vec::new(), make(), 0);
@@ -124,9 +130,9 @@ fn rank(name: String) -> Column {
         let (mut column, mut rank, mut dense) = (Vec::new(), 0_i64, 0_i64);
         for at in 0..part.documents.len() {
             let same = at > 0
-                && part.pattern.zip(part.keys.get(at)).zip(part.keys.get(at - 1)).is_some_and(|((pattern, own), before)| {
-                    pattern.compare(own, before, part.run.context).is_eq()
-                });
+                && part.pattern.zip(part.keys.get(at)).zip(part.keys.get(at - 1)).is_some_and(
+                    |((pattern, own), before)| pattern.compare(own, before, part.run.context).is_eq(),
+                );
             if !same {
                 rank = at as i64 + 1;
                 dense += 1;
@@ -147,13 +153,17 @@ fn evaluated(part: &Part<'_>, input: &Expr) -> Result<Vec<Option<Value>>> {
 }
 
 fn shift(operand: Ref<'_>, names: &Names) -> Result<Column> {
-    let Ref::Document(object) = operand else { bail!(FAILED_TO_PARSE, "Argument to $shift must be an object") };
+    let Ref::Document(object) = operand else {
+        bail!(FAILED_TO_PARSE, "Argument to $shift must be an object")
+    };
     for (name, _) in fields(object) {
         if !["output", "by", "default"].contains(&name) {
             bail!(FAILED_TO_PARSE, "Unknown argument in $shift: {name}");
         }
     }
-    let Some(output) = field(object, "output") else { bail!(FAILED_TO_PARSE, "$shift requires an 'output' expression.") };
+    let Some(output) = field(object, "output") else {
+        bail!(FAILED_TO_PARSE, "$shift requires an 'output' expression.")
+    };
     let by = match field(object, "by") {
         None => bail!(FAILED_TO_PARSE, "$shift requires 'by' as an integer value."),
         Some(by) => match as_integer(by) {
@@ -195,7 +205,9 @@ fn slope_or_area(name: &str, operand: Ref<'_>, window: Window, names: &Names) ->
             bail!(FAILED_TO_PARSE, "{name} got unexpected argument: {key}");
         }
     }
-    let Some(input) = field(object, "input") else { bail!(FAILED_TO_PARSE, "{name} requires an 'input' expression") };
+    let Some(input) = field(object, "input") else {
+        bail!(FAILED_TO_PARSE, "{name} requires an 'input' expression")
+    };
     let input = parse_expression(input, &mut Scope::new(names))?;
     let unit = match field(object, "unit") {
         None => None,
@@ -208,7 +220,8 @@ fn slope_or_area(name: &str, operand: Ref<'_>, window: Window, names: &Names) ->
     let area = name == "$integral";
     Ok(Box::new(move |part| {
         let values = evaluated(part, &input)?;
-        let number = |at: usize| values.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
+        let number =
+            |at: usize| values.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
         for at in 0..part.documents.len() {
             let is_date = matches!(part.sort_value(at), Some(Value::DateTime(_)));
             if is_date && unit.is_none() {
@@ -244,8 +257,12 @@ fn slope_or_area(name: &str, operand: Ref<'_>, window: Window, names: &Names) ->
 }
 
 fn moving_average(operand: Ref<'_>, names: &Names) -> Result<Column> {
-    let Ref::Document(object) = operand else { bail!(FAILED_TO_PARSE, "$expMovingAvg must have an object argument") };
-    let Some(input) = field(object, "input") else { bail!(FAILED_TO_PARSE, "$expMovingAvg requires 'input'") };
+    let Ref::Document(object) = operand else {
+        bail!(FAILED_TO_PARSE, "$expMovingAvg must have an object argument")
+    };
+    let Some(input) = field(object, "input") else {
+        bail!(FAILED_TO_PARSE, "$expMovingAvg requires 'input'")
+    };
     let input = parse_expression(input, &mut Scope::new(names))?;
     let alpha = match (field(object, "N"), field(object, "alpha")) {
         (Some(n), None) => match as_integer(n) {
@@ -265,7 +282,8 @@ fn moving_average(operand: Ref<'_>, names: &Names) -> Result<Column> {
             .map(|value| {
                 let number = value.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
                 if let Some(number) = number {
-                    average = Some(average.map_or(number, |average| number * alpha + average * (1.0 - alpha)));
+                    average =
+                        Some(average.map_or(number, |average| number * alpha + average * (1.0 - alpha)));
                     return Some(average.map_or(Value::Null, Value::Double));
                 }
                 Some(average.map_or(Value::Null, Value::Double))
@@ -275,7 +293,9 @@ fn moving_average(operand: Ref<'_>, names: &Names) -> Result<Column> {
 }
 
 fn covariance(operand: Ref<'_>, window: Window, sample: bool, names: &Names) -> Result<Column> {
-    let Ref::Array(list) = operand else { bail!(FAILED_TO_PARSE, "covariance takes an array of two expressions") };
+    let Ref::Array(list) = operand else {
+        bail!(FAILED_TO_PARSE, "covariance takes an array of two expressions")
+    };
     let parsed: Vec<_> =
         items(list).map(|item| parse_expression(item, &mut Scope::new(names))).collect::<Result<_>>()?;
     if parsed.len() != 2 {
@@ -292,7 +312,8 @@ fn covariance(operand: Ref<'_>, window: Window, sample: bool, names: &Names) -> 
                 window.frame(part, at)?.filter_map(|at| number(0, at).zip(number(1, at))).collect();
             let count = pairs.len() as f64;
             let divisor = if sample { count - 1.0 } else { count };
-            let (x, y) = pairs.iter().fold((0.0, 0.0), |(x, y), pair| (x + pair.0 / count, y + pair.1 / count));
+            let (x, y) =
+                pairs.iter().fold((0.0, 0.0), |(x, y), pair| (x + pair.0 / count, y + pair.1 / count));
             let sum: f64 = pairs.iter().map(|pair| (pair.0 - x) * (pair.1 - y)).sum();
             out.push(Some(if divisor > 0.0 { Value::Double(sum / divisor) } else { Value::Null }));
         }
@@ -355,7 +376,9 @@ fn fill_between(part: &Part<'_>, values: &mut [Option<Value>], from: usize, to: 
 
 fn scaler(operand: Ref<'_>, window: Window, names: &Names) -> Result<Column> {
     let Ref::Document(object) = operand else { bail!(FAILED_TO_PARSE, "$minMaxScaler expects an object") };
-    let Some(input) = field(object, "input") else { bail!(FAILED_TO_PARSE, "$minMaxScaler requires an 'input'") };
+    let Some(input) = field(object, "input") else {
+        bail!(FAILED_TO_PARSE, "$minMaxScaler requires an 'input'")
+    };
     let input = parse_expression(input, &mut Scope::new(names))?;
     let bound = |name: &str, default: f64| match field(object, name) {
         None => Ok(default),
@@ -370,11 +393,13 @@ fn scaler(operand: Ref<'_>, window: Window, names: &Names) -> Result<Column> {
     }
     Ok(Box::new(move |part| {
         let values = evaluated(part, &input)?;
-        let number = |at: usize| values.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
+        let number =
+            |at: usize| values.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
         let mut out = Vec::new();
         for at in 0..values.len() {
             let frame: Vec<f64> = window.frame(part, at)?.filter_map(number).collect();
-            let (least, most) = frame.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(*v), m.max(*v)));
+            let (least, most) =
+                frame.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(*v), m.max(*v)));
             out.push(Some(match number(at) {
                 None => bail!(10487001, "$minMaxScaler needs numbers"),
                 Some(_) if most == least => Value::Double(low),

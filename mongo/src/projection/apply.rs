@@ -116,7 +116,9 @@ impl Action {
                 put(&mut wrapped, "a", value);
                 let mut details = Details::default();
                 match (filter.matches_with(&wrapped, env.context, &mut details)?, details.position, value) {
-                    (true, Some(at), Ref::Array(list)) => items(list).nth(at).map(|item| array([item.into()])),
+                    (true, Some(at), Ref::Array(list)) => {
+                        items(list).nth(at).map(|item| array([item.into()]))
+                    }
                     _ => None,
                 }
             }

@@ -105,10 +105,11 @@ impl<'a> Parser<'a> {
     fn nested(&mut self, path: Vec<String>, full: &str, object: &RawDocument) -> Result<()> {
         let first = fields(object).next();
         match first {
-            None if self.dialect == Dialect::Add => {
-                self.compute(&path, Ref::Document(object))
-            }
-            None => bail!(51270, "An empty sub-projection is not a valid value. Found empty object at path {full}"),
+            None if self.dialect == Dialect::Add => self.compute(&path, Ref::Document(object)),
+            None => bail!(
+                51270,
+                "An empty sub-projection is not a valid value. Found empty object at path {full}"
+            ),
             Some(("$slice", operand)) if self.dialect == Dialect::Find && fields(object).count() == 1 => {
                 if let Some(action) = slice(operand)? {
                     self.modified = true;
@@ -117,7 +118,9 @@ impl<'a> Parser<'a> {
                 self.compute(&path, Ref::Document(object))
             }
             Some(("$elemMatch", operand)) if self.dialect == Dialect::Find => {
-                let Ref::Document(_) = operand else { bail!(31274, "elemMatch: Invalid argument, object required") };
+                let Ref::Document(_) = operand else {
+                    bail!(31274, "elemMatch: Invalid argument, object required")
+                };
                 if path.len() > 1 {
                     bail!(31275, "Cannot use $elemMatch projection on a nested field.");
                 }
@@ -164,8 +167,13 @@ impl<'a> Parser<'a> {
     }
 
     fn finish(self) -> Result<Projection> {
-        let Parser { dialect, filter, included, excluded, modified, computed, positional, mut tree, .. } = self;
-        let id = tree.fields.iter().find(|(name, _)| name == "_id").map(|(_, action)| matches!(action, Action::Exclude));
+        let Parser { dialect, filter, included, excluded, modified, computed, positional, mut tree, .. } =
+            self;
+        let id = tree
+            .fields
+            .iter()
+            .find(|(name, _)| name == "_id")
+            .map(|(_, action)| matches!(action, Action::Exclude));
         let kind = match dialect {
             Dialect::Add => ProjectionKind::Addition,
             _ if included.is_some() || computed => ProjectionKind::Inclusion,
@@ -215,7 +223,8 @@ fn slice(operand: Ref<'_>) -> Result<Option<Action>> {
         Ref::Array(list) => {
             let parts: Vec<_> = items(list).collect();
             match parts.as_slice() {
-                [skip, count] if is_number(*skip) && is_number(*count) => match (whole(*skip), whole(*count)) {
+                [skip, count] if is_number(*skip) && is_number(*count) => match (whole(*skip), whole(*count))
+                {
                     (Some(_), Some(count)) if count <= 0 => {
                         bail!(28724, "$slice limit must be positive")
                     }
@@ -240,7 +249,10 @@ pub(super) fn find(projection: &RawDocument, filter: &Filter, names: &Names) -> 
 
 pub(super) fn project(projection: &RawDocument, names: &Names) -> Result<Projection> {
     if fields(projection).next().is_none() {
-        bail!(51272, "Invalid $project :: caused by :: projection specification must have at least one field");
+        bail!(
+            51272,
+            "Invalid $project :: caused by :: projection specification must have at least one field"
+        );
     }
     let mut parser = Parser::new(Dialect::Project, names, None);
     parser.object(&[], projection)?;

@@ -10,7 +10,8 @@ use crate::expression::{ArrayOrder, sort_array_spec};
 use crate::filter::{Details, Node, parse_condition, parse_value_condition};
 use crate::pattern::Pattern;
 use crate::values::{
-    Ref, Value, array, array_as_object, as_double, as_integer, fields, is_number, items, owned_items, show, type_name,
+    Ref, Value, array, array_as_object, as_double, as_integer, fields, is_number, items, owned_items, show,
+    type_name,
 };
 
 /// A parsed `$push`.
@@ -33,7 +34,11 @@ fn whole(name: &str, value: Ref<'_>) -> Result<i64> {
         None if is_number(value) && as_double(value).is_some_and(|value| value.fract() == 0.0) => {
             Ok(if as_double(value).is_some_and(|value| value < 0.0) { i64::MIN / 2 } else { i64::MAX / 2 })
         }
-        None => bail!(BAD_VALUE, "The value for {name} must be an integer value, not of type: {}", type_name(value)),
+        None => bail!(
+            BAD_VALUE,
+            "The value for {name} must be an integer value, not of type: {}",
+            type_name(value)
+        ),
     }
 }
 
@@ -62,7 +67,8 @@ impl Push {
                         bail!(BAD_VALUE, "The $sort pattern is empty when it should be a set of fields.");
                     }
                     let order = sort_array_spec(operand);
-                    push.order = Some(order.map_err(|error| crate::MongoError::new(BAD_VALUE, error.message))?);
+                    push.order =
+                        Some(order.map_err(|error| crate::MongoError::new(BAD_VALUE, error.message))?);
                 }
                 _ => bail!(BAD_VALUE, "Unrecognized clause in $push: {name}"),
             }
@@ -177,7 +183,9 @@ impl Condition {
     pub(super) fn parse(value: Ref<'_>) -> Result<Condition> {
         Ok(match value {
             Ref::Document(object) => match fields(object).next() {
-                Some((name, _)) if name.starts_with('$') && !["$and", "$or", "$nor", "$expr"].contains(&name) => {
+                Some((name, _))
+                    if name.starts_with('$') && !["$and", "$or", "$nor", "$expr"].contains(&name) =>
+                {
                     Condition::Value(Box::new(parse_value_condition(object)?))
                 }
                 _ => Condition::Fields(Box::new(parse_condition(object)?)),
@@ -221,7 +229,11 @@ fn retain(
             tree.set(path, array(kept))
         }
         Some(other) => {
-            bail!(BAD_VALUE, "Cannot apply {operator} to a non-array value: {}", show(other.as_raw_bson_ref()))
+            bail!(
+                BAD_VALUE,
+                "Cannot apply {operator} to a non-array value: {}",
+                show(other.as_raw_bson_ref())
+            )
         }
     }
 }
@@ -241,7 +253,12 @@ pub(super) fn pull(
     }
 }
 
-pub(super) fn pull_all(path: &[String], tree: &mut Tree, context: &Context<'_>, values: &[Value]) -> Result<()> {
+pub(super) fn pull_all(
+    path: &[String],
+    tree: &mut Tree,
+    context: &Context<'_>,
+    values: &[Value],
+) -> Result<()> {
     retain(path, tree, "$pullAll", |item| {
         values.iter().any(|value| context.equal(value.as_raw_bson_ref(), item))
     })

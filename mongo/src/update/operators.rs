@@ -54,10 +54,14 @@ pub(super) enum Change {
     Maximum(Value),
     /// To this path.
     Rename(Vec<String>),
-    CurrentDate { timestamp: bool },
+    CurrentDate {
+        timestamp: bool,
+    },
     Push(Push),
     AddToSet(Vec<Value>),
-    Pop { first: bool },
+    Pop {
+        first: bool,
+    },
     Pull(Condition),
     PullAll(Vec<Value>),
     Bits(Vec<(fn(i64, i64) -> i64, Value)>),
@@ -111,7 +115,9 @@ impl Operation {
                 let now = context.now.timestamp_millis();
                 let value = if *timestamp {
                     let seconds = u32::try_from(now.div_euclid(1000)).unwrap_or(0);
-                    Value::Timestamp(context.cluster_time.unwrap_or(Timestamp { time: seconds, increment: 1 }))
+                    Value::Timestamp(
+                        context.cluster_time.unwrap_or(Timestamp { time: seconds, increment: 1 }),
+                    )
                 } else {
                     Value::DateTime(context.now)
                 };

@@ -5,7 +5,8 @@ use bson::{RawArray, RawDocument};
 use super::arrays::{Condition, Push};
 use super::operators::Change;
 use crate::error::{
-    BAD_VALUE, CONFLICTING_UPDATE, DOLLAR_PREFIXED, EMPTY_FIELD_NAME, FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail,
+    BAD_VALUE, CONFLICTING_UPDATE, DOLLAR_PREFIXED, EMPTY_FIELD_NAME, FAILED_TO_PARSE, Result, TYPE_MISMATCH,
+    bail,
 };
 use crate::expression::Names;
 use crate::filter::Filter;
@@ -55,11 +56,18 @@ fn parse_path(dotted: &str) -> Result<Vec<String>> {
     let parts: Vec<String> = dotted.split('.').map(str::to_string).collect();
     for (at, part) in parts.iter().enumerate() {
         if part.is_empty() {
-            bail!(EMPTY_FIELD_NAME, "The update path '{dotted}' contains an empty field name, which is not allowed.");
+            bail!(
+                EMPTY_FIELD_NAME,
+                "The update path '{dotted}' contains an empty field name, which is not allowed."
+            );
         }
         let positional = part == "$" || (part.starts_with("$[") && part.ends_with(']'));
         if at == 0 && positional {
-            let what = if part == "$" { "positional (i.e. '$')" } else { "array filter identifier (i.e. '$[<id>]')" };
+            let what = if part == "$" {
+                "positional (i.e. '$')"
+            } else {
+                "array filter identifier (i.e. '$[<id>]')"
+            };
             bail!(BAD_VALUE, "Cannot have {what} element in the first position in path '{dotted}'");
         }
         if part.starts_with('$') && !positional {
@@ -120,7 +128,12 @@ fn change(operator: &str, path: &[String], value: Ref<'_>) -> Result<Change> {
 /// Renaming is written as a change of the target; the source comes with it.
 fn rename(source: &[String], value: Ref<'_>) -> Result<Vec<String>> {
     let Ref::String(target) = value else {
-        bail!(BAD_VALUE, "The 'to' field for $rename must be a string: {}: {}", source.join("."), show(value));
+        bail!(
+            BAD_VALUE,
+            "The 'to' field for $rename must be a string: {}: {}",
+            source.join("."),
+            show(value)
+        );
     };
     if target.contains('\0') {
         bail!(BAD_VALUE, "The 'to' field for $rename cannot contain an embedded null byte");
@@ -128,14 +141,22 @@ fn rename(source: &[String], value: Ref<'_>) -> Result<Vec<String>> {
     let target = parse_path(target)?;
     for path in [source, &target] {
         if path.iter().any(|part| part.starts_with('$')) {
-            bail!(BAD_VALUE, "The source and target field for $rename may not be dynamic: {}", path.join("."));
+            bail!(
+                BAD_VALUE,
+                "The source and target field for $rename may not be dynamic: {}",
+                path.join(".")
+            );
         }
     }
     if target == source {
         bail!(BAD_VALUE, "The source and target field for $rename must differ: {}", source.join("."));
     }
     if target.starts_with(source) || source.starts_with(&target) {
-        bail!(BAD_VALUE, "The source and target field for $rename must not be on the same path: {}", source.join("."));
+        bail!(
+            BAD_VALUE,
+            "The source and target field for $rename must not be on the same path: {}",
+            source.join(".")
+        );
     }
     Ok(target)
 }
@@ -198,7 +219,10 @@ fn bits(value: Ref<'_>) -> Result<Vec<(fn(i64, i64) -> i64, Value)>> {
             "and" => |a, b| a & b,
             "or" => |a, b| a | b,
             "xor" => |a, b| a ^ b,
-            _ => bail!(BAD_VALUE, "The $bit modifier only supports 'and', 'or', and 'xor', not '{name}' which is an unknown operator"),
+            _ => bail!(
+                BAD_VALUE,
+                "The $bit modifier only supports 'and', 'or', and 'xor', not '{name}' which is an unknown operator"
+            ),
         };
         match operand {
             Ref::Int32(_) | Ref::Int64(_) => changes.push((combine, Value::from(operand))),
@@ -272,7 +296,9 @@ pub(super) fn array_filters(
         }
         parsed.push((name, Filter::parse(filter, &Names::default())?));
     }
-    let used = |name: &str| operations.iter().any(|operation| operation.path.iter().any(|part| part == &format!("$[{name}]")));
+    let used = |name: &str| {
+        operations.iter().any(|operation| operation.path.iter().any(|part| part == &format!("$[{name}]")))
+    };
     for (name, _) in &parsed {
         if !used(name) {
             bail!(FAILED_TO_PARSE, "The array filter for identifier '{name}' was not used in the update");
@@ -302,9 +328,13 @@ fn identifier(filter: &RawDocument) -> Result<String> {
         bail!(FAILED_TO_PARSE, "Cannot use an expression without a top-level field name in arrayFilters");
     };
     if let Some(other) = names.iter().find(|name| **name != first) {
-        bail!(FAILED_TO_PARSE, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '{first}' and '{other}'");
+        bail!(
+            FAILED_TO_PARSE,
+            "Error parsing array filter :: caused by :: Expected a single top-level field name, found '{first}' and '{other}'"
+        );
     }
-    let valid = first.starts_with(|c: char| c.is_ascii_lowercase()) && first.chars().all(|c| c.is_ascii_alphanumeric());
+    let valid = first.starts_with(|c: char| c.is_ascii_lowercase())
+        && first.chars().all(|c| c.is_ascii_alphanumeric());
     if !valid {
         bail!(
             BAD_VALUE,

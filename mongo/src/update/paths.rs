@@ -83,10 +83,7 @@ impl Walk<'_, '_> {
         };
         if first == "$" {
             let Some(position) = self.position else {
-                bail!(
-                    BAD_VALUE,
-                    "The positional operator did not find the match needed from the query."
-                );
+                bail!(BAD_VALUE, "The positional operator did not find the match needed from the query.");
             };
             let child = match value {
                 Some(Ref::Array(list)) => items(list).nth(position),

@@ -28,7 +28,8 @@ impl Node {
     fn open(&mut self) {
         match self {
             Node::Value(Value::Document(object)) => {
-                let opened = fields(object).map(|(name, value)| (name.to_string(), Node::Value(value.into())));
+                let opened =
+                    fields(object).map(|(name, value)| (name.to_string(), Node::Value(value.into())));
                 *self = Node::Object(opened.collect());
             }
             Node::Value(Value::Array(array)) => {

@@ -222,8 +222,17 @@ impl Ours {
         }
         found.sort_by(|a, b| sort.compare(&a.0, &b.0, &context));
         let skip = options.get_i32("skip").unwrap_or(0) as usize;
-        let limit = options.get_i32("limit").ok().filter(|limit| *limit > 0).map_or(usize::MAX, |limit| limit as usize);
-        found.into_iter().skip(skip).take(limit).map(|(_, document)| projection.apply(document, &context)).collect()
+        let limit = options
+            .get_i32("limit")
+            .ok()
+            .filter(|limit| *limit > 0)
+            .map_or(usize::MAX, |limit| limit as usize);
+        found
+            .into_iter()
+            .skip(skip)
+            .take(limit)
+            .map(|(_, document)| projection.apply(document, &context))
+            .collect()
     }
 
     fn aggregate(&self, stages: &RawArray) -> Result<Vec<RawDocumentBuf>, MongoError> {
@@ -288,9 +297,9 @@ impl Subject for Ours {
             "aggregate" => self
                 .aggregate(argument.as_array().expect("a pipeline"))
                 .map(|found| lines(found.iter().map(|d| d.as_ref()))),
-            "expr" => {
-                self.aggregate(&expression_pipeline(argument)).map(|found| values(found.iter().map(|d| d.as_ref())))
-            }
+            "expr" => self
+                .aggregate(&expression_pipeline(argument))
+                .map(|found| values(found.iter().map(|d| d.as_ref()))),
             "update" => self.update(argument.as_document().expect("an update")),
             _ => panic!("unknown command {verb}"),
         };
