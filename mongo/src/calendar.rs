@@ -100,12 +100,22 @@ impl Zone {
         millis.saturating_add(self.offset_at(millis) * 1000)
     }
 
-    /// The moment at which the wall shows this.
+    /// The moment at which the wall shows this; the second of two where a clock is put back.
     pub(crate) fn utc(&self, local: i64) -> i64 {
-        let first = local.saturating_sub(self.offset_at(local) * 1000);
-        let second = local.saturating_sub(self.offset_at(first) * 1000);
-        // Where a clock is put forward there is no such moment: the time before the change counts on.
-        if self.local(second) == local || self.local(first) != local { second } else { first }
+        let [before, after] = self.candidates(local);
+        if self.local(after) == local { after } else { before }
+    }
+
+    /// The same, but the first of two.
+    pub(crate) fn utc_first(&self, local: i64) -> i64 {
+        let [before, after] = self.candidates(local);
+        if self.local(before) == local || self.local(after) != local { before } else { after }
+    }
+
+    /// By the offset of the day before and of the day after. Where a clock is put forward neither shows the
+    /// time; then the old offset counts on.
+    fn candidates(&self, local: i64) -> [i64; 2] {
+        [-MILLIS_PER_DAY, MILLIS_PER_DAY].map(|by| local.saturating_sub(self.offset_at(local.saturating_add(by)) * 1000))
     }
 }
 

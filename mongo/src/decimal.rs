@@ -344,6 +344,9 @@ impl Decimal {
             Decimal::Finite { negative, coefficient, exponent } if coefficient > 0 => {
                 Decimal::finish(negative, coefficient.into(), exponent.into(), EXPONENT_MIN.into(), false)
             }
+            Decimal::Finite { negative, coefficient, .. } => {
+                Decimal::Finite { negative, coefficient, exponent: EXPONENT_MIN }
+            }
             other => other,
         }
     }

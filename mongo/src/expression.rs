@@ -179,6 +179,11 @@ pub const EXPRESSIONS: &[&[Operator]] = &[
     misc::OPERATORS,
 ];
 
+/// Whether there is an operator of that name.
+pub(crate) fn is_expression(name: &str) -> bool {
+    EXPRESSIONS.iter().copied().flatten().any(|operator| operator.name == name)
+}
+
 impl fmt::Debug for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -222,6 +227,21 @@ impl Expression {
     /// Parses an expression.
     pub fn parse(value: Ref<'_>, names: &Names) -> Result<Expression> {
         let root = parse_expression(value, &mut Scope::new(names))?;
+        Ok(Expression { root: Arc::new(root) })
+    }
+
+    /// Parses the key of a group: fields of an object that are missing are null there.
+    pub(crate) fn parse_key(value: Ref<'_>, names: &Names) -> Result<Expression> {
+        let root = match parse_expression(value, &mut Scope::new(names))? {
+            Expr::Object(fields) => Expr::form(move |env| {
+                let mut object = RawDocumentBuf::new();
+                for (name, expr) in &fields {
+                    put(&mut object, name, expr.eval(env)?.unwrap_or(Value::Null));
+                }
+                Ok(Some(Value::Document(object)))
+            }),
+            other => other,
+        };
         Ok(Expression { root: Arc::new(root) })
     }
 

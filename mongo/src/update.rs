@@ -101,15 +101,7 @@ impl Update {
         context: &Context<'_>,
     ) -> Result<RawDocumentBuf> {
         match &self.body {
-            Body::Replacement(replacement) => Ok(match field(document, "_id") {
-                Some(id) if field(replacement, "_id").is_none() => {
-                    let mut with_id = RawDocumentBuf::new();
-                    put(&mut with_id, "_id", id);
-                    fields(replacement).for_each(|(name, value)| put(&mut with_id, name, value));
-                    with_id
-                }
-                _ => id_first(replacement),
-            }),
+            Body::Replacement(replacement) => Ok(with_id_of(document, replacement)),
             Body::Operators { operations, array_filters } => {
                 let mut tree = Tree::of(document);
                 let resolved =
@@ -119,8 +111,21 @@ impl Update {
                 }
                 Ok(tree.into_document())
             }
-            Body::Pipeline(pipeline) => Ok(id_first(&pipeline.apply(document, context)?)),
+            Body::Pipeline(pipeline) => Ok(with_id_of(document, &pipeline.apply(document, context)?)),
         }
+    }
+}
+
+/// A new version keeps the `_id` of the old one if it says nothing else.
+fn with_id_of(old: &RawDocument, new: &RawDocument) -> RawDocumentBuf {
+    match field(old, "_id") {
+        Some(id) if field(new, "_id").is_none() => {
+            let mut with_id = RawDocumentBuf::new();
+            put(&mut with_id, "_id", id);
+            fields(new).for_each(|(name, value)| put(&mut with_id, name, value));
+            with_id
+        }
+        _ => id_first(new),
     }
 }
 

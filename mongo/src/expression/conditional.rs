@@ -1,6 +1,6 @@
 //! Choices: only the branch that is taken is evaluated.
 
-use super::parse::{arguments, object_operand, parse_lazily};
+use super::parse::{arguments, object_operand, parse_expression};
 use super::{Expr, Operator, Out, Scope, form, function};
 use crate::error::{Result, bail};
 use crate::values::{Ref, Value, field, fields, is_nullish, is_truthy, items};
@@ -15,10 +15,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 fn list(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Vec<Expr>> {
-    scope.lazy += 1;
-    let parsed = arguments(name, operand, super::ANY, scope);
-    scope.lazy -= 1;
-    parsed
+    arguments(name, operand, super::ANY, scope)
 }
 
 fn truth(value: bool) -> Result<Out> {
@@ -54,7 +51,7 @@ fn cond(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
         Ref::Document(object) => {
             object_operand(name, operand, &["if", "then", "else"], (17080, 17083))?;
             let mut part = |part: &str, code| match field(object, part) {
-                Some(value) => parse_lazily(value, scope),
+                Some(value) => parse_expression(value, scope),
                 None => bail!(code, "Missing '{part}' parameter to $cond"),
             };
             (part("if", 17080)?, part("then", 17081)?, part("else", 17082)?)
@@ -101,7 +98,7 @@ fn switch(_: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
                 }
             }
             ("branches", _) => bail!(40061, "$switch expected an array for 'branches'"),
-            ("default", value) => default = Some(parse_lazily(value, scope)?),
+            ("default", value) => default = Some(parse_expression(value, scope)?),
             _ => bail!(40067, "$switch found an unknown argument: {name}"),
         }
     }
@@ -129,8 +126,8 @@ fn branch(item: Ref<'_>, scope: &mut Scope) -> Result<(Expr, Expr)> {
     let (mut case, mut then) = (None, None);
     for (name, value) in fields(object) {
         match name {
-            "case" => case = Some(parse_lazily(value, scope)?),
-            "then" => then = Some(parse_lazily(value, scope)?),
+            "case" => case = Some(parse_expression(value, scope)?),
+            "then" => then = Some(parse_expression(value, scope)?),
             _ => bail!(40063, "$switch found an unknown argument to a branch: {name}"),
         }
     }

@@ -5,7 +5,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, DateTime};
 
 use super::date_parse::parse_free;
-use super::parse::{object_operand, parse_expression, parse_lazily};
+use super::parse::{object_operand, parse_expression};
 use super::{Args, Expr, Operator, Out, Scope, form, function};
 use crate::calendar::Zone;
 use crate::decimal::Decimal;
@@ -112,8 +112,8 @@ fn convert(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
         target => target,
     };
     let (input, target) = (parse_expression(input, scope)?, parse_expression(target, scope)?);
-    let on_error = field(object, "onError").map(|on_error| parse_lazily(on_error, scope)).transpose()?;
-    let on_null = field(object, "onNull").map(|on_null| parse_lazily(on_null, scope)).transpose()?;
+    let on_error = field(object, "onError").map(|on_error| parse_expression(on_error, scope)).transpose()?;
+    let on_null = field(object, "onNull").map(|on_null| parse_expression(on_null, scope)).transpose()?;
     Ok(Expr::form(move |env| {
         let value = input.eval(env)?;
         let target = match target.eval(env)? {
@@ -347,7 +347,7 @@ pub(crate) fn double_text(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-6..21).contains(&exponent) {
+    if (-4..16).contains(&exponent) {
         format!("{value}")
     } else {
         let sign = if exponent < 0 { '-' } else { '+' };

@@ -2,7 +2,7 @@
 
 use super::date_parse::{parse_format, parse_free};
 use super::dates::{ZoneExpr, date, eval_millis};
-use super::parse::{object_operand, parse_expression, parse_lazily};
+use super::parse::{object_operand, parse_expression};
 use super::{Env, Expr, Operator, Out, Scope, form};
 use crate::calendar::{Moment, Zone, format_offset};
 use crate::error::{CONVERSION_FAILURE, Result, bail};
@@ -95,7 +95,7 @@ fn to_string(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     }
     let zoned = field(object, "timezone").is_some();
     let zone = ZoneExpr::parse(object, scope)?;
-    let on_null = field(object, "onNull").map(|on_null| parse_lazily(on_null, scope)).transpose()?;
+    let on_null = field(object, "onNull").map(|on_null| parse_expression(on_null, scope)).transpose()?;
     Ok(Expr::form(move |env| {
         let absent = |env: &mut Env<'_>| match &on_null {
             Some(on_null) => on_null.eval(env),
@@ -135,8 +135,8 @@ fn from_string(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> 
     let input = parse_expression(input, scope)?;
     let pattern = field(object, "format").map(|format| parse_expression(format, scope)).transpose()?;
     let zone = ZoneExpr::parse(object, scope)?;
-    let on_error = field(object, "onError").map(|on_error| parse_lazily(on_error, scope)).transpose()?;
-    let on_null = field(object, "onNull").map(|on_null| parse_lazily(on_null, scope)).transpose()?;
+    let on_error = field(object, "onError").map(|on_error| parse_expression(on_error, scope)).transpose()?;
+    let on_null = field(object, "onNull").map(|on_null| parse_expression(on_null, scope)).transpose()?;
     Ok(Expr::form(move |env| {
         let pattern = match &pattern {
             None => None,

@@ -78,11 +78,11 @@ pub(crate) fn add(millis: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i
             return None;
         }
         moment.day = moment.day.min(days_in_month(moment.year, moment.month));
-        return Some(zone.utc(moment.to_local()));
+        return Some(zone.utc_first(moment.to_local()));
     }
     let by = amount.checked_mul(unit.millis())?;
     match unit {
-        Unit::Week | Unit::Day => Some(zone.utc(zone.local(millis).checked_add(by)?)),
+        Unit::Week | Unit::Day => Some(zone.utc_first(zone.local(millis).checked_add(by)?)),
         _ => millis.checked_add(by),
     }
 }
@@ -119,7 +119,7 @@ fn moved(name: &str, operand: Ref<'_>, scope: &mut Scope, sign: i64) -> Result<E
     let (zone, name) = (ZoneExpr::parse(object, scope)?, name.to_string());
     Ok(Expr::form(move |env| {
         let value = start.eval(env)?;
-        let unit = unit.eval(&name, 5166404, env)?;
+        let unit = unit.eval(&name, 5439013, env)?;
         let amount = amount.eval(env)?;
         let zone = zone.eval(env)?;
         let start = match value {
@@ -159,7 +159,7 @@ fn week_start(name: &str, expr: Option<&Expr>, unit: Unit, env: &mut Env<'_>) ->
             let day = day.to_lowercase();
             match DAYS.iter().position(|known| *known == day || known.get(..3) == Some(&day)) {
                 Some(day) => Ok(Some(day as i64)),
-                None => bail!(FAILED_TO_PARSE, "unknown day of week value: {day}"),
+                None => bail!(5439016, "{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {day}"),
             }
         }
         Some(_) => bail!(5439015, "{name} requires 'startOfWeek' to be a string"),
@@ -232,7 +232,7 @@ fn trunc(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
         let value = input.eval(env)?;
         let millis = match super::dates::millis(value.as_ref().map(Value::as_raw_bson_ref)) {
             Ok(millis) => millis,
-            Err(_) => bail!(5439012, "$dateTrunc requires 'date' to be a date"),
+            Err(_) => bail!(5166307, "$dateTrunc requires 'date' to be a date"),
         };
         let size = match &size {
             None => Some(1),

@@ -20,7 +20,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         Ref::Array(list) if items(list).next().is_none() => {
             Ok(Expr::form(|env| Ok(Some(Value::Double((env.context.random)())))))
         }
-        _ => bail!(3040501, "$rand does not currently accept arguments"),
+        _ => bail!(10065, "$rand does not currently accept arguments"),
     }),
     form("$meta", "metadata of the document", |_, operand, _| match operand {
         Ref::String(

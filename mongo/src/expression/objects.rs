@@ -34,11 +34,6 @@ fn get_field(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
         }
         _ => (parse_expression(operand, scope)?, parse_expression(Ref::String("$$CURRENT"), scope)?),
     };
-    if let Expr::Constant(value) = &wanted
-        && !matches!(value, Some(Value::String(_)))
-    {
-        bail!(5654602, "$getField requires 'field' to evaluate to type String");
-    }
     Ok(Expr::form(move |env| {
         let wanted = match wanted.eval(env)? {
             Some(Value::String(wanted)) => wanted,

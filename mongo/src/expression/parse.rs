@@ -14,13 +14,11 @@ const DEPTH_MAX: usize = 120;
 pub(crate) struct Scope {
     names: Vec<String>,
     depth: usize,
-    /// Inside of something that may never be evaluated: errors of constant calls wait until then.
-    pub(crate) lazy: usize,
 }
 
 impl Scope {
     pub(crate) fn new(names: &Names) -> Scope {
-        Scope { names: names.0.clone(), depth: 0, lazy: 0 }
+        Scope { names: names.0.clone(), depth: 0 }
     }
 
     /// Parses with more variables in sight.
@@ -35,14 +33,6 @@ impl Scope {
     fn slot(&self, name: &str) -> Option<usize> {
         self.names.iter().rposition(|found| found == name)
     }
-}
-
-/// Parses an expression that may not be evaluated at all.
-pub(crate) fn parse_lazily(value: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
-    scope.lazy += 1;
-    let parsed = parse_expression(value, scope);
-    scope.lazy -= 1;
-    parsed
 }
 
 pub(crate) fn parse_expression(value: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
@@ -136,7 +126,7 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
         None => (variable, Vec::new()),
     };
     if name.is_empty() {
-        bail!(16869, "empty variable names are not allowed");
+        bail!(FAILED_TO_PARSE, "empty variable names are not allowed");
     }
     let word = |word: &str| Ok(Expr::Constant(Some(Value::String(word.to_string()))));
     let base = match name {
@@ -191,7 +181,7 @@ fn parse_operator(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Exp
     match &operator.kind {
         Kind::Function { min, max, call } => {
             let parsed = arguments(name, operand, (*min, *max), scope)?;
-            call_of(*call, parsed, scope)
+            call_of(*call, parsed)
         }
         Kind::Form(parse) => parse(name, operand, scope),
         Kind::Refused(code, message) => bail!(*code, "{message}"),
@@ -199,7 +189,7 @@ fn parse_operator(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Exp
 }
 
 /// A call of a function, computed now if its arguments are constants.
-pub(crate) fn call_of(call: Call, parsed: Vec<Expr>, scope: &Scope) -> Result<Expr> {
+fn call_of(call: Call, parsed: Vec<Expr>) -> Result<Expr> {
     let constants: Option<Vec<_>> = parsed
         .iter()
         .map(|expr| match expr {
@@ -214,7 +204,6 @@ pub(crate) fn call_of(call: Call, parsed: Vec<Expr>, scope: &Scope) -> Result<Ex
         // A collation may decide otherwise about strings.
         Ok(_) if values.iter().any(has_strings) => Ok(Expr::Call { call, arguments: parsed }),
         Ok(value) => Ok(Expr::Constant(value)),
-        Err(_) if scope.lazy > 0 => Ok(Expr::Call { call, arguments: parsed }),
         Err(error) => Err(error),
     }
 }

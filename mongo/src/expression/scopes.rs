@@ -1,6 +1,6 @@
 //! Variables, and walks over arrays that set them.
 
-use super::parse::{object_operand, parse_expression, parse_lazily};
+use super::parse::{object_operand, parse_expression};
 use super::{Expr, Operator, Scope, form};
 use crate::error::{FAILED_TO_PARSE, Result, bail};
 use crate::values::{Ref, Value, array, as_integer, field, fields, is_truthy, owned_items, type_name};
@@ -28,7 +28,7 @@ fn let_form(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let object = object_operand(name, operand, &["vars", "in"], (16874, 16875))?;
     let vars = match field(object, "vars") {
         Some(Ref::Document(vars)) => vars,
-        Some(_) => bail!(crate::error::TYPE_MISMATCH, "invalid parameter: expected an object (vars)"),
+        Some(_) => bail!(10065, "invalid parameter: expected an object (vars)"),
         None => bail!(16876, "Missing 'vars' parameter to $let"),
     };
     let Some(body) = field(object, "in") else { bail!(16877, "Missing 'in' parameter to $let") };
@@ -73,7 +73,7 @@ fn map(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
         bail!(16879, "Unrecognized parameter to $map: arrayIndexAs");
     }
     let list = parse_expression(list, scope)?;
-    let body = scope.with(&[item_name(object)?], |scope| parse_lazily(body, scope))?;
+    let body = scope.with(&[item_name(object)?], |scope| parse_expression(body, scope))?;
     Ok(Expr::form(move |env| {
         let Some(items) = input("$map", 16883, list.eval(env)?)? else { return Ok(Some(Value::Null)) };
         let mapped = items.into_iter().map(|item| {
@@ -94,7 +94,7 @@ fn filter(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     }
     let list = parse_expression(list, scope)?;
     let limit = field(object, "limit").map(|limit| parse_expression(limit, scope)).transpose()?;
-    let cond = scope.with(&[item_name(object)?], |scope| parse_lazily(cond, scope))?;
+    let cond = scope.with(&[item_name(object)?], |scope| parse_expression(cond, scope))?;
     Ok(Expr::form(move |env| {
         let Some(items) = input("$filter", 28651, list.eval(env)?)? else { return Ok(Some(Value::Null)) };
         let limit = match &limit {
@@ -131,7 +131,7 @@ fn reduce(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let Some(body) = field(object, "in") else { bail!(40079, "$reduce requires 'in' to be specified") };
     let list = parse_expression(list, scope)?;
     let initial = parse_expression(initial, scope)?;
-    let body = scope.with(&["this", "value"], |scope| parse_lazily(body, scope))?;
+    let body = scope.with(&["this", "value"], |scope| parse_expression(body, scope))?;
     Ok(Expr::form(move |env| {
         let Some(items) = input("$reduce", 40080, list.eval(env)?)? else { return Ok(Some(Value::Null)) };
         let mut value = initial.eval(env)?;

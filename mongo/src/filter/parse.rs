@@ -58,6 +58,23 @@ fn conjunction(mut nodes: Vec<Node>) -> Node {
     }
 }
 
+/// Equalities on one path are a membership: the position of the first item that is any of them counts.
+fn disjunction(nodes: Vec<Node>) -> Node {
+    let path_of = |node: &Node| match node {
+        Node::Field { path, predicate: Predicate::Compare(Comparison::Equal, _) } => Some(path.clone()),
+        _ => None,
+    };
+    let Some(path) = nodes.first().and_then(path_of).filter(|_| nodes.len() > 1) else { return Node::Or(nodes) };
+    if !nodes.iter().all(|node| path_of(node).as_ref() == Some(&path)) {
+        return Node::Or(nodes);
+    }
+    let values = nodes.into_iter().filter_map(|node| match node {
+        Node::Field { predicate: Predicate::Compare(_, value), .. } => Some(value),
+        _ => None,
+    });
+    Node::Field { path, predicate: Predicate::In(Membership::new(values.collect(), Vec::new())) }
+}
+
 fn parse_object(filter: &RawDocument, place: Place<'_>) -> Result<Node> {
     let place = place.deeper()?;
     let mut nodes = Vec::new();
@@ -74,7 +91,7 @@ fn parse_object(filter: &RawDocument, place: Place<'_>) -> Result<Node> {
 fn parse_top(name: &str, value: Ref<'_>, place: Place<'_>) -> Result<Option<Node>> {
     Ok(Some(match name {
         "$and" => Node::And(parse_list(name, value, place)?),
-        "$or" => Node::Or(parse_list(name, value, place)?),
+        "$or" => disjunction(parse_list(name, value, place)?),
         "$nor" => Node::Nor(parse_list(name, value, place)?),
         "$comment" => return Ok(None),
         "$expr" if !place.top => bail!(BAD_VALUE, "$expr can only be applied to the top-level document"),

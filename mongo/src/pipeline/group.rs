@@ -75,7 +75,7 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                 if key.is_some() {
                     bail!(15948, "a group's _id may only be specified once");
                 }
-                key = Some(Expression::parse(value, place.names)?);
+                key = Some(Expression::parse_key(value, place.names)?);
             }
             "$doingMerge" | "$willBeMerged" => bail!(17030, "{name} is an internal option"),
             _ => parsed.push(accumulated(name, value, place.names)?),

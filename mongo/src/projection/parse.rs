@@ -4,7 +4,7 @@ use bson::RawDocument;
 
 use super::{Action, Projection, ProjectionKind, Tree};
 use crate::error::{BAD_VALUE, Result, bail};
-use crate::expression::{Names, Scope, parse_expression, split_path};
+use crate::expression::{Names, Scope, is_expression, parse_expression, split_path};
 use crate::filter::Filter;
 use crate::values::{Ref, as_double, fields, is_number, is_truthy, items, put};
 
@@ -135,14 +135,19 @@ impl<'a> Parser<'a> {
                 let expr = parse_expression(Ref::Document(object), &mut Scope::new(self.names))?;
                 self.add(&path, Action::Compute(expr))
             }
-            Some((name, _)) if name.starts_with('$') => self.compute(&path, Ref::Document(object)),
+            Some((name, _)) if name.starts_with('$') => {
+                if fields(object).count() > 1 {
+                    bail!(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
+                }
+                if !is_expression(name) {
+                    bail!(31325, "Invalid projection :: caused by :: Unknown expression {name}");
+                }
+                self.compute(&path, Ref::Document(object))
+            }
             Some(_) => {
                 for (name, value) in fields(object) {
                     if name.starts_with('$') {
                         bail!(16410, "FieldPath field names may not start with '$'");
-                    }
-                    if name.contains('.') && self.dialect != Dialect::Find {
-                        bail!(16412, "FieldPath field names may not contain '.'");
                     }
                     self.field(&path, name, value)?;
                 }
@@ -154,7 +159,7 @@ impl<'a> Parser<'a> {
     fn compute(&mut self, path: &[String], value: Ref<'_>) -> Result<()> {
         if self.dialect != Dialect::Add {
             if self.excluded.is_some() {
-                bail!(31252, "Cannot use expression other than $meta in exclusion projection");
+                bail!(31310, "Cannot use an expression in an exclusion projection");
             }
             self.computed = true;
         }

@@ -223,7 +223,7 @@ fn retain(
     mut removes: impl FnMut(Ref<'_>) -> bool,
 ) -> Result<()> {
     match tree.get(path) {
-        None => Ok(()),
+        None => tree.check_viable(path),
         Some(Value::Array(list)) => {
             let kept: Vec<Value> = items(&list).filter(|item| !removes(*item)).map(Value::from).collect();
             tree.set(path, array(kept))

@@ -6,7 +6,7 @@ use super::arrays::{Condition, Push};
 use super::parse::Operation;
 use super::tree::Tree;
 use crate::context::Context;
-use crate::error::{BAD_VALUE, Result, TYPE_MISMATCH, bail};
+use crate::error::{BAD_VALUE, IMMUTABLE_FIELD, Result, TYPE_MISMATCH, bail};
 use crate::number::Number;
 use crate::values::{Ref, Value, field, show, type_name};
 
@@ -193,6 +193,9 @@ fn rename(source: &[String], target: &[String], tree: &mut Tree, document: &RawD
     let Some(value) = tree.get(source) else {
         return Ok(());
     };
+    if [source, target].iter().any(|path| path.first().is_some_and(|first| first == "_id")) {
+        bail!(IMMUTABLE_FIELD, "Performing an update on the path '_id' would modify the immutable field '_id'");
+    }
     if tree.passes_array(source) {
         bail!(
             BAD_VALUE,

@@ -1,5 +1,7 @@
 //! From an update document to operations, with MongoDB's errors for what makes no sense.
 
+use std::collections::BTreeMap;
+
 use bson::{RawArray, RawDocument};
 
 use super::arrays::{Condition, Push};
@@ -70,7 +72,7 @@ fn parse_path(dotted: &str) -> Result<Vec<String>> {
             };
             bail!(BAD_VALUE, "Cannot have {what} element in the first position in path '{dotted}'");
         }
-        if part.starts_with('$') && !positional {
+        if at == 0 && part.starts_with('$') {
             bail!(
                 DOLLAR_PREFIXED,
                 "The dollar ($) prefixed field '{part}' in '{dotted}' is not allowed in the context of an update's \
@@ -246,6 +248,21 @@ fn check_conflicts(operations: &[Operation]) -> Result<()> {
         paths.push(&operation.path);
         if let Change::Rename(target) = &operation.change {
             paths.push(target);
+        }
+    }
+    // One level of an array is changed either by filters or by names, not by both.
+    let mut kinds: BTreeMap<&[String], bool> = BTreeMap::new();
+    for path in &paths {
+        for (at, part) in path.iter().enumerate() {
+            let (Some(prefix), filtered) = (path.get(..at), part.starts_with("$[")) else { continue };
+            if *kinds.entry(prefix).or_insert(filtered) != filtered {
+                bail!(
+                    CONFLICTING_UPDATE,
+                    "Updating the path '{}' would create a conflict at '{}'",
+                    path.join("."),
+                    prefix.join(".")
+                );
+            }
         }
     }
     conflict_among(&mut paths)

@@ -255,6 +255,9 @@ impl Ours {
             &Names::default(),
         )?;
         let multi = command.get_bool("multi").unwrap_or(false);
+        if multi && update.is_replacement() {
+            return Err(MongoError::new(9, "multi update is not supported for replacement-style update"));
+        }
         let (mut matched, mut modified, mut after) = (0, 0, Vec::new());
         for document in self.documents() {
             let mut details = Details::default();
