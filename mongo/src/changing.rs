@@ -32,14 +32,14 @@ pub enum Action {
         /// Whether to insert what the filter and the update describe, if nothing is found.
         upsert: bool,
         /// What documents must be like.
-        validator: Option<Validator>,
+        validator: Option<Arc<Validator>>,
     },
     /// Remove it.
     Delete,
 }
 
 /// A statement.
-pub struct Change1<'a> {
+pub struct ChangeStatement<'a> {
     /// Which documents.
     pub filter: Arc<Filter>,
     /// All of them, or the first.
@@ -137,7 +137,7 @@ const STEP: usize = 200;
 /// How often a document that somebody else changed is looked for again.
 const ATTEMPTS_MAX: usize = 100;
 
-impl Change1<'_> {
+impl ChangeStatement<'_> {
     /// Carries it out.
     pub async fn run(&self, call: &Call<'_>) -> Result<Changed> {
         for _ in 0..ATTEMPTS_MAX {

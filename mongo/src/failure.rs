@@ -21,7 +21,7 @@ pub struct Failure {
     /// What a driver may do about it.
     pub labels: Vec<&'static str>,
     /// Further fields beside the code, such as `keyPattern` and `keyValue`.
-    pub fields: Document,
+    pub fields: Box<Document>,
 }
 
 /// The name of a code.
@@ -32,7 +32,7 @@ pub fn code_name(code: i32) -> String {
 impl Failure {
     /// A failure with a code and a text.
     pub fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), labels: Vec::new(), fields: Document::new() }
+        Self { code, message: message.into(), labels: Vec::new(), fields: Box::default() }
     }
 
     /// 2: a value that cannot be right.
@@ -58,7 +58,7 @@ impl Failure {
     pub fn to_reply(&self) -> Document {
         let mut reply = doc! { "ok": 0.0, "errmsg": &self.message, "code": self.code };
         reply.insert("codeName", code_name(self.code));
-        reply.extend(self.fields.clone());
+        reply.extend((*self.fields).clone());
         if !self.labels.is_empty() {
             let labels: Vec<Bson> = self.labels.iter().map(|label| Bson::from(*label)).collect();
             reply.insert("errorLabels", labels);
@@ -69,7 +69,7 @@ impl Failure {
     /// The entry in `writeErrors` of the statement `index`.
     pub fn to_write_error(&self, index: usize) -> Document {
         let mut error = doc! { "index": index as i32, "code": self.code };
-        error.extend(self.fields.clone());
+        error.extend((*self.fields).clone());
         error.insert("errmsg", &self.message);
         error
     }

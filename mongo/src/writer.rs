@@ -59,13 +59,16 @@ pub struct Target {
     pub partition: PartitionKey,
 }
 
+/// What a statement answers, as a function of what was done.
+pub type Answer = Arc<dyn Fn(&[Done]) -> Document + Send + Sync>;
+
 /// A statement of a numbered write, and what it answers once it is known what it did.
 #[derive(Clone)]
 pub struct Statement {
     /// Its number.
     pub number: i32,
     /// The answer to remember.
-    pub answer: Arc<dyn Fn(&[Done]) -> Document + Send + Sync>,
+    pub answer: Answer,
 }
 
 /// Writes for one command on one collection.

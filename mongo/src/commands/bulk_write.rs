@@ -7,7 +7,7 @@ use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use super::insert::{check_batch, prepare};
 use crate::{
     call::{Call, check_collection_name, integer},
-    changing::{Action, Change1, Changed, note_of, parse_update},
+    changing::{Action, ChangeStatement, Changed, note_of, parse_update},
     cursor::{Cursor, Ready},
     duplicates,
     failure::{Failure, Result},
@@ -82,7 +82,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
                 counts.errors += 1;
                 let mut error =
                     doc! { "ok": 0.0, "idx": place as i32, "code": failure.code, "errmsg": &failure.message };
-                error.extend(failure.fields.clone());
+                error.extend((*failure.fields).clone());
                 error.insert("n", 0);
                 results.push_back(to_raw(&error));
                 if ordered {
@@ -198,7 +198,7 @@ async fn one(
                 return Err(Failure::new(9, "multi update is not supported for replacement-style update"));
             }
             let validator = match (&collection, call.flag("bypassDocumentValidation")?) {
-                (Some(collection), false) => Validator::of(collection)?,
+                (Some(collection), false) => Validator::of(collection)?.map(Arc::new),
                 _ => None,
             };
             Action::Update { update, upsert: flag("upsert"), validator }
@@ -224,7 +224,7 @@ async fn one(
                     writer.answered(number).await?.map(|note| Changed::from_note(&note)).unwrap_or_default()
                 }
                 _ => {
-                    let change = Change1 {
+                    let change = ChangeStatement {
                         filter,
                         multi: flag("multi"),
                         sort,

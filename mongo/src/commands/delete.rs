@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     call::{Call, integer},
-    changing::{Action, Change1, Changed, note_of},
+    changing::{Action, ChangeStatement, Changed, note_of},
     failure::{Failure, Result},
     filter::Filter,
     filtering::{Surroundings, document_in},
@@ -96,7 +96,7 @@ async fn statement(
         retried.push(number);
         return Ok(Changed::from_note(&note));
     }
-    let change = Change1 {
+    let change = ChangeStatement {
         filter,
         multi,
         sort: None,

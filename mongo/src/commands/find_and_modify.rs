@@ -7,7 +7,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use super::reply;
 use crate::{
     call::Call,
-    changing::{Action, Change1, Changed, parse_update},
+    changing::{Action, ChangeStatement, Changed, parse_update},
     failure::{Failure, Result},
     filter::Filter,
     filtering::Surroundings,
@@ -91,7 +91,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     let validator = match call.flag("bypassDocumentValidation")? {
         true => None,
-        false => Validator::of(&collection)?,
+        false => Validator::of(&collection)?.map(Arc::new),
     };
     let shape = {
         let (projection, surroundings) = (projection.map(Arc::new), surroundings.clone());
@@ -110,7 +110,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             answer_document(&changed, remove, shown).unwrap_or_default()
         }
     };
-    let change = Change1 {
+    let change = ChangeStatement {
         filter,
         multi: false,
         sort,

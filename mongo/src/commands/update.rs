@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     call::{Call, integer},
-    changing::{Action, Change1, Changed, note_of, parse_update},
+    changing::{Action, ChangeStatement, Changed, note_of, parse_update},
     failure::{Failure, Result},
     filter::Filter,
     filtering::{Surroundings, document_in},
@@ -167,9 +167,9 @@ async fn statement(
     }
     let validator = match call.flag("bypassDocumentValidation")? {
         true => None,
-        false => Validator::of(collection)?,
+        false => Validator::of(collection)?.map(Arc::new),
     };
-    let change = Change1 {
+    let change = ChangeStatement {
         filter,
         multi,
         sort,
