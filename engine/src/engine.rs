@@ -233,9 +233,11 @@ impl Engine {
         if_match: Option<IfMatch>,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
+        let purged = self.purged_past(container, now).await?;
         self.catalog()
             .change_container(container, if_match, |row| {
                 row.definition.validate_replacement(&definition)?;
+                purged.iter().for_each(|cuts| row.ttl.forget_past(cuts));
                 if !row.definition.indexing.same_entries(&definition.indexing) {
                     row.index = row.index.next(definition.indexing.mode);
                 }

@@ -145,7 +145,7 @@ impl Engine {
             self.date_documents(&mut container, shard).await?;
         }
         let built = self.catalog().change_container(&container, None, |row| {
-            row.ttl = row.ttl.with_date_rule_built(number)?;
+            row.ttl = row.ttl.with_date_rule_built(number, now.max(self.timeline().told()))?;
             Ok(())
         });
         Ok((built.await?, number))
@@ -159,7 +159,9 @@ impl Engine {
         seconds: Option<u32>,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
+        let purged = self.purged_past(container, now).await?;
         let change = self.catalog().change_container(container, None, |row| {
+            purged.iter().for_each(|cuts| row.ttl.forget_past(cuts));
             let told = now.max(self.timeline().told());
             row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, told)?;
             row.modified = now.seconds();

@@ -119,6 +119,23 @@ impl Engine {
         Ok(purged)
     }
 
+    /// What may be forgotten of a container's earlier rules before the next change of one.
+    ///
+    /// Nothing, as a rule. But where expiries are shown, no more changes are remembered than have room; then what is
+    /// gone is purged first, and how it went stands in the log.
+    pub(crate) async fn purged_past(&self, container: &Container, now: Timestamp) -> Result<Option<Cuts>> {
+        let shows_expiries = container.definition().log_minutes.is_some();
+        if !shows_expiries || !container.ttl().past_is_full() {
+            return Ok(None);
+        }
+        loop {
+            let current = self.reload(container)?;
+            if !self.purge_container(&current, now).await?.more {
+                return Ok(Some(current.ttl().cuts(now)));
+            }
+        }
+    }
+
     async fn purge_shard(&self, container: &Container, shard: Shard, now: Timestamp) -> Result<Purged> {
         let snapshot = self.store().snapshot().await?;
         let cuts = container.ttl().cuts(now);
@@ -139,7 +156,8 @@ impl Engine {
             }
             changes.add(&Change { document, before: Some(&record), after: None })?;
             if container.definition().log_minutes.is_some() {
-                changes.log(&Event::expired(now.seconds(), document, &record, cuts.expired_at(&record.life)));
+                let at = container.ttl().expired_at(&record.life, &cuts);
+                changes.log(&Event::expired(now.seconds(), document, &record, at));
             }
             purged.documents += 1;
             purged.bytes += u64::from(record.size());

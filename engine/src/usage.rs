@@ -157,7 +157,7 @@ impl Engine {
             range.start.extend_from_slice(position.as_deref().unwrap_or_default());
             let dead = dead_feed_entries(&*snapshot, range, cuts).await?;
             for entry in dead {
-                let at = cuts.expired_at(&entry.life);
+                let at = container.ttl().expired_at(&entry.life, cuts);
                 if first(entry.document) {
                     backlog.add(entry.size, at);
                 }
@@ -166,15 +166,16 @@ impl Engine {
         let expiry = shard.range(Family::Expiry, &[]);
         for (deadline, document, size) in due(&*snapshot, expiry, cuts.own.through).await? {
             if first(document) {
-                backlog.add(size, Some(Timestamp::from_seconds(deadline.max(0) as u64)));
+                let at = container.ttl().own_expired_at(deadline, cuts);
+                backlog.add(size, at.map(|seconds| Timestamp::from_seconds(seconds.max(0) as u64)));
             }
         }
         for rule in cuts.date_rules() {
-            let cut = cuts.date(rule);
             let dates = shard.range(Family::Date, &rule.to_be_bytes());
-            for (date, document, size) in due(&*snapshot, dates, cut.through).await? {
+            for (date, document, size) in due(&*snapshot, dates, cuts.date(rule).through).await? {
                 if first(document) {
-                    backlog.add(size, Some(Timestamp(date.saturating_add(cut.after).max(0) as u64)));
+                    let at = container.ttl().date_expired_at(rule, date, cuts);
+                    backlog.add(size, at.map(|ms| Timestamp(ms.max(0) as u64)));
                 }
             }
         }

@@ -353,7 +353,7 @@ impl<'a> Desk<'a> {
     fn bring(&mut self, key: DocumentKey, stored: Option<Record>) {
         let live = stored.as_ref().is_some_and(|record| self.cuts.is_live(&record.life));
         if let (Some(record), false) = (&stored, live) {
-            let at = self.cuts.expired_at(&record.life);
+            let at = self.container.ttl().expired_at(&record.life, &self.cuts);
             self.events.push(Event::expired(self.now.seconds(), &key, record, at));
         }
         let wanted = if live { stored.clone() } else { None };

@@ -58,6 +58,10 @@ pub struct Model {
     pub rules: Vec<DateRule>,
     /// What is there.
     pub living: BTreeMap<Name, Living>,
+    /// What has expired so far, and the second it did.
+    pub expired: Vec<(Name, i64)>,
+    /// Up to when that is known, in milliseconds.
+    settled: i64,
     writes: u64,
 }
 
@@ -121,7 +125,13 @@ impl Model {
             .filter(|(_, document)| self.deadline(document).is_some_and(|deadline| deadline <= now))
             .map(|(name, _)| *name)
             .collect();
-        dead.iter().for_each(|name| drop(self.living.remove(name)));
+        for name in dead {
+            let Some(document) = self.living.remove(&name) else { continue };
+            // It was alive when last looked at. A deadline before that is one of a rule that has come since.
+            let deadline = self.deadline(&document).unwrap_or(now);
+            self.expired.push((name, deadline.max(self.settled) / 1000));
+        }
+        self.settled = now;
     }
 
     /// Writes a document at `now`, in milliseconds.

@@ -70,6 +70,15 @@ struct Seen {
 impl Tracer {
     /// An empty container in `world`, partitioned by `/pk`, with `/u` unique, in two slots.
     pub async fn new(world: World, default: Option<i64>) -> Checked<Self> {
+        Self::with_log(world, default, None).await
+    }
+
+    /// The same with a log. There purge takes its place in the sequence, so that answers of two runs may differ.
+    pub async fn logged(world: World, default: Option<i64>) -> Checked<Self> {
+        Self::with_log(world, default, Some(u32::MAX)).await
+    }
+
+    async fn with_log(world: World, default: Option<i64>, log_minutes: Option<u32>) -> Checked<Self> {
         let now = world.engine().now().await.map_err(Failure::Store)?;
         if world.engine().database(DATABASE).is_err() {
             world.engine().create_database(DATABASE, now).await.map_err(Failure::Store)?;
@@ -77,6 +86,7 @@ impl Tracer {
         let mut definition = definition(CONTAINER, "/pk");
         definition.default_ttl = default.map(|ttl| ttl.try_into().expect("steps hold valid defaults"));
         definition.unique_keys = vec![vec!["/u".to_owned()]];
+        definition.log_minutes = log_minutes;
         world.create_container_in_slots(definition, 2).await.map_err(Failure::Store)?;
         let model = Model::new(default);
         let mut tracer = Self::resume(world, model, now);
@@ -118,6 +128,24 @@ impl Tracer {
     /// The last time the engine told.
     pub fn told(&self) -> Timestamp {
         self.told
+    }
+
+    /// Compares the expiries that the log tells with those the model knows, each with its second.
+    pub async fn compare_expiries(&mut self) -> Checked {
+        self.now().await?;
+        let (container, mut found) = (self.container(), Vec::new());
+        for slot in 0..2 {
+            let page = self.world.engine().log(&container, slot, 0, usize::MAX, self.told);
+            for (_, event) in page.await.map_err(Failure::Store)?.events {
+                if let (Some(at), Some(document)) = (event.expired_at, event.previous()) {
+                    found.push((name_of(document), at.seconds() as i64));
+                }
+            }
+        }
+        let mut wanted = self.model.expired.clone();
+        found.sort_unstable();
+        wanted.sort_unstable();
+        self.same("what expired when", found, wanted)
     }
 
     /// Everything the engine answered.

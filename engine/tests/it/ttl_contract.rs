@@ -472,6 +472,85 @@ async fn ttl_19_expiry_is_an_event() {
     }
 }
 
+/// The documents that expired by a container's log, and how many seconds after the start each did.
+async fn expiries(world: &World, name: &str) -> Vec<(String, u64)> {
+    let now = world.now().await;
+    let page = world.engine().log(&world.must_container(name), 0, 0, 10_000, now).await.unwrap();
+    let expired = page.events.iter().filter(|(_, event)| event.kind == EventKind::Expire);
+    let told = expired.map(|(_, event)| {
+        let id = event.id().unwrap().as_text().unwrap().to_owned();
+        (id, event.expired_at.unwrap().seconds() - START)
+    });
+    told.collect()
+}
+
+/// A world with a container `c` that keeps a log for ever.
+async fn world_with_log(ttl: Option<i64>) -> World {
+    let world = World::new(Backend::Memory).await;
+    let mut logged = definition_with_ttl("c", ttl);
+    logged.log_minutes = Some(u32::MAX);
+    world.create_container(logged).await.unwrap();
+    world
+}
+
+/// 19. The second of an expiry is the one it happened in, though the default is another when purge comes.
+#[tokio::test]
+async fn ttl_19_expired_at_outlives_the_rule_it_happened_by() {
+    for then in [Some(1), Some(1000), Some(-1), None] {
+        let world = world_with_log(Some(10)).await;
+        world.create("c", r#"{"id":"default"}"#).await.unwrap();
+        world.create("c", r#"{"id":"own","ttl":7}"#).await.unwrap();
+        world.advance(20);
+        world.set_ttl("c", then).await.unwrap();
+        world.advance(5);
+        let mut told = expiries(&world, "c").await;
+        told.sort();
+        assert_eq!(told, [("default".to_owned(), 10), ("own".to_owned(), 7)], "then {then:?}");
+    }
+}
+
+/// 19. What a new default finds overdue goes when that is set, and not before.
+#[tokio::test]
+async fn ttl_19_expired_at_is_not_before_the_rule() {
+    let world = world_with_log(Some(100)).await;
+    world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    world.advance(50);
+    world.set_ttl("c", Some(10)).await.unwrap();
+    world.advance(3);
+    world.set_ttl("c", None).await.unwrap();
+    world.create("c", r#"{"id":"b","ttl":5}"#).await.unwrap();
+    world.advance(20);
+    world.set_ttl("c", Some(-1)).await.unwrap();
+    world.advance(20);
+    world.set_ttl("c", None).await.unwrap();
+    assert_eq!(expiries(&world, "c").await, [("a".to_owned(), 50), ("b".to_owned(), 73)]);
+}
+
+/// 19. However often the default changes before purge comes, each expiry has its own second, and the policy stays small.
+#[tokio::test]
+async fn ttl_19_expired_at_survives_many_changes() {
+    let world = world_with_log(Some(10)).await;
+    let mut wanted = Vec::new();
+    for n in 0..200_u64 {
+        world.create("c", &format!(r#"{{"id":"{n}"}}"#)).await.unwrap();
+        // Defaults of 10, 11, 12 in turn; each document is the only one that goes under its own.
+        let default = 10 + n % 3;
+        world.set_ttl("c", Some(default as i64)).await.unwrap();
+        wanted.push((n.to_string(), n * 20 + default));
+        world.advance(20);
+    }
+    world.writes();
+    world.set_ttl("c", None).await.unwrap();
+    let bytes = world.writes().into_iter().map(|write| match write {
+        mayfly_testkit::recorder::Write::Put(_, value) => value.len(),
+        _ => 0,
+    });
+    assert!(bytes.sum::<usize>() < 10_000);
+    let mut told = expiries(&world, "c").await;
+    told.sort_by_key(|(_, at)| *at);
+    assert_eq!(told, wanted);
+}
+
 /// 20. Remaining life is readable, and follows the rules of the moment.
 #[tokio::test]
 async fn ttl_20_remaining_life_is_readable() {
