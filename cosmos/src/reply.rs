@@ -74,6 +74,17 @@ impl Reply {
         }
     }
 
+    /// Whether the handler has set a header.
+    pub fn has(&self, name: &HeaderName) -> bool {
+        self.headers.contains_key(name)
+    }
+
+    /// What the answer says the request has cost.
+    pub fn charge(&self) -> f64 {
+        let told = self.headers.get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
+        told.and_then(|charge| charge.parse().ok()).unwrap_or(0.0)
+    }
+
     /// The status, for logs and metrics.
     pub fn status(&self) -> StatusCode {
         self.status

@@ -17,7 +17,7 @@ use crate::{
     error::ApiError,
     headers,
     reply::Reply,
-    resource,
+    resource, session,
 };
 
 /// When an item will be gone, in seconds since the Unix epoch; on answers that show an item with a deadline.
@@ -212,7 +212,7 @@ const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 pub fn with_session(reply: Reply, database: &Database, container: &Container, slot: u16, lsn: u64) -> Reply {
     let path = format!("dbs/{}/colls/{}", database.name, container.name());
     reply
-        .with(&headers::SESSION_TOKEN, format!("{slot}:-1#{lsn}"))
+        .with(&headers::SESSION_TOKEN, session::part(slot, lsn))
         .with(&headers::LSN, lsn)
         .with(&headers::GLOBAL_COMMITTED_LSN, lsn)
         .with(&headers::PARTITION_KEY_RANGE_ID, slot)

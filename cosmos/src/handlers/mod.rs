@@ -18,7 +18,12 @@ pub mod ranges;
 use hyper::StatusCode;
 use serde_json::Value;
 
-use crate::{call::Call, error::ApiError, headers, reply::Reply};
+use crate::{address::Address, call::Call, error::ApiError, headers, reply::Reply};
+
+/// Whether a request is about items: what request units and session tokens are for.
+pub fn is_item_route(address: &Address) -> bool {
+    matches!(address, Address::Documents(_) | Address::Document { .. } | Address::PartitionKeyDelete(_))
+}
 
 /// The answer of a handler.
 pub type Answer = Result<Reply, ApiError>;
