@@ -154,9 +154,11 @@ impl ApiError {
         )
     }
 
-    /// 400: too few parts of a hierarchical partition key. The doubled article is the service's.
+    /// 400/1001: too few parts of a hierarchical partition key. The doubled article is the service's.
     pub fn partition_key_short() -> ApiError {
-        ApiError::bad_request(
+        ApiError::new(
+            400,
+            1001,
             "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the \
              the collection.",
         )

@@ -54,6 +54,11 @@ impl Reply {
         reply
     }
 
+    /// Sets a header whose value is known to be one.
+    pub fn set_value(&mut self, name: &HeaderName, value: HeaderValue) {
+        self.headers.insert(name.clone(), value);
+    }
+
     /// Sets a header. A value that cannot stand in a header is left out.
     pub fn set(&mut self, name: &HeaderName, value: impl ToString) {
         if let Ok(value) = HeaderValue::try_from(value.to_string()) {

@@ -18,7 +18,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::Body as HttpBody,
-    header::{AUTHORIZATION, DATE, HOST},
+    header::{AUTHORIZATION, DATE, HOST, HeaderValue},
     http::request::Parts,
 };
 use mayfly_engine::{Clock as _, Engine, SystemClock, charge, clock::Stopwatch, ids};
@@ -42,6 +42,7 @@ use crate::{
 const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 64 * 1024;
 
 const GATEWAY_VERSION: &str = "version=2.14.0";
+const SCHEMA_VERSION: &str = "1.19";
 
 /// The REST front-end.
 #[derive(Clone)]
@@ -51,6 +52,8 @@ pub struct Cosmos {
     any_entra_token: bool,
     /// None where request units are only counted.
     throttle: Option<Arc<Throttle>>,
+    /// When this server began to serve, as answers say it.
+    started: HeaderValue,
 }
 
 /// Who is let in, and how much they may do.
@@ -86,6 +89,9 @@ impl Cosmos {
             keys: options.keys,
             any_entra_token: options.any_entra_token,
             throttle: options.throttle.then(Arc::default),
+            // A date is always a header's value.
+            started: HeaderValue::try_from(http_date::format(SystemClock.now().seconds()))
+                .unwrap_or(HeaderValue::from_static("")),
         }
     }
 
@@ -103,10 +109,11 @@ impl Cosmos {
         let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
         reply.set(&headers::ACTIVITY_ID, &activity_id);
         reply.set_default(&headers::REQUEST_CHARGE, charge::MISS);
-        reply.set(&headers::GATEWAY_VERSION, GATEWAY_VERSION);
-        reply.set(&headers::SERVICE_VERSION, GATEWAY_VERSION);
-        reply.set(&headers::SCHEMA_VERSION, "1.19");
-        reply.set(&headers::NUMBER_OF_READ_REGIONS, 0);
+        reply.set_value(&headers::GATEWAY_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
+        reply.set_value(&headers::SERVICE_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
+        reply.set_value(&headers::SCHEMA_VERSION, HeaderValue::from_static(SCHEMA_VERSION));
+        reply.set_value(&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
+        reply.set_value(&headers::LAST_STATE_CHANGE, self.started.clone());
         reply.set(&headers::REQUEST_DURATION_MS, format!("{:.3}", watch.elapsed().as_secs_f64() * 1000.0));
         (reply.into_response(), served)
     }

@@ -14,6 +14,7 @@ pub mod offers;
 pub mod patch_body;
 pub mod queries;
 pub mod ranges;
+pub mod statistics;
 
 use hyper::StatusCode;
 use serde_json::Value;
