@@ -154,9 +154,11 @@ impl ApiError {
         )
     }
 
-    /// 400: too few parts of a hierarchical partition key. The doubled article is the service's.
+    /// 400/1001: too few parts of a hierarchical partition key. The doubled article is the service's.
     pub fn partition_key_short() -> ApiError {
-        ApiError::bad_request(
+        ApiError::new(
+            400,
+            1001,
             "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the \
              the collection.",
         )
@@ -259,8 +261,14 @@ impl ApiError {
     pub fn consistency_too_strong(requested: &str, account: &str) -> ApiError {
         ApiError::bad_request(format!(
             "ConsistencyLevel {requested} specified in the request is invalid when service is configured with \
-             consistency level {account}."
+             consistency level {account}. Ensure the request consistency level is not stronger than the service \
+             consistency level."
         ))
+    }
+
+    /// 400: a session token that is none.
+    pub fn invalid_session_token(token: &str) -> ApiError {
+        ApiError::bad_request(format!("The session token provided '{token}' is invalid."))
     }
 
     /// 405: the route exists, the verb on it does not.
@@ -443,8 +451,9 @@ impl From<AuthError> for ApiError {
                 "Authorization token mandates Date header. Please pass in RFC 1123 style date format.".into(),
             ),
             AuthError::Unsupported { kind } => unauthorized(format!(
-                "Authorization tokens of type '{kind}' are not supported yet by this version of Mayfly. \
-                 Please sign with an account key."
+                "Authorization tokens of type '{kind}' are not accepted by this server. Please sign with an account \
+                 key{}.",
+                if kind == "aad" { ", or start the server with --dev-entra" } else { "" }
             )),
             AuthError::WrongSignature { payload } => unauthorized(format!(
                 "The input authorization token can't serve the request. The wrong key is being used or the \

@@ -48,7 +48,7 @@ fn texts_that_tests_and_users_look_for() {
         (ApiError::missing_properties(&["id"]), 400, 0, "required properties - 'id; ' - are missing"),
         (ApiError::id_length(255), 400, 0, "unique non-empty string less than '255' characters."),
         (ApiError::partition_key_mismatch(), 400, 1001, "doesn't match the one specified in the header"),
-        (ApiError::partition_key_short(), 400, 0, "defined in the the collection."),
+        (ApiError::partition_key_short(), 400, 1001, "defined in the the collection."),
         (ApiError::incorrect_container_rid(), 400, 1024, "rid"),
         (ApiError::cross_partition_not_servable(), 400, 1004, "first chance (internal) exception"),
         (ApiError::method_not_allowed("PUT"), 405, 0, "PUT"),
@@ -83,7 +83,11 @@ fn refusals_of_signatures() {
         (AuthError::Missing, 401, "Required Header authorization is missing. Ensure a valid"),
         (AuthError::Malformed, 401, "Authorization header doesn't confirm to the required format."),
         (AuthError::NoDate, 401, "Authorization token mandates Date header."),
-        (AuthError::Unsupported { kind: "aad" }, 401, "type 'aad' are not supported yet"),
+        (
+            AuthError::Unsupported { kind: "aad" },
+            401,
+            "type 'aad' are not accepted by this server. Please sign with an account key, or start",
+        ),
         (
             AuthError::WrongSignature { payload: "get\n\n\nnow\n\n".into() },
             401,

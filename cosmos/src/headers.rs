@@ -211,7 +211,8 @@ pub fn integer(headers: &HeaderMap, name: &HeaderName) -> Result<Option<i64>, Ap
     value.trim().parse().map(Some).map_err(|_| invalid(name))
 }
 
-fn invalid(name: &HeaderName) -> ApiError {
+/// 400: a header's value cannot be read.
+pub fn invalid(name: &HeaderName) -> ApiError {
     ApiError::bad_request(format!("The value specified for the header '{name}' is invalid."))
 }
 

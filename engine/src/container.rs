@@ -181,7 +181,7 @@ impl Container {
                  partition key field values specified in the document.",
             ));
         }
-        Ok(self.partition_of(definition.effective_key(key)))
+        Ok(self.partition_of(definition.place(key)))
     }
 
     pub(crate) fn partition_of(&self, hash: Epk) -> Partition {

@@ -104,12 +104,13 @@ impl Engine {
         }
     }
 
-    /// One page of a slot's log. Expiries due by `now` are written down first, so that they are all in it.
+    /// One page of a slot's log, of documents in `within`. Expiries due by `now` are written down first, so that they are all in it.
     pub async fn log(
         &self,
         container: &Arc<Container>,
         slot: u16,
         after: u64,
+        within: &HashRange,
         rows_max: usize,
         now: Timestamp,
     ) -> Result<LogPage> {
@@ -123,13 +124,21 @@ impl Engine {
         while self.purge_container(&self.reload(container)?, now).await?.more {}
         let shard = container.shard(u32::from(slot));
         let snapshot = self.store().snapshot().await?;
-        let rows = commits_after(&*snapshot, shard, Family::Log, after, rows_max).await?;
-        let mut page = LogPage { events: Vec::new(), position: after, more: rows.more };
-        for (key, value) in &rows.rows {
-            page.position = sequence_of(key)?.0;
-            page.events.push((page.position, Event::decode(value)?));
+        let mut page = LogPage { events: Vec::new(), position: after, more: false };
+        loop {
+            let rows = commits_after(&*snapshot, shard, Family::Log, page.position, rows_max).await?;
+            for (key, value) in &rows.rows {
+                page.position = sequence_of(key)?.0;
+                let event = Event::decode(value)?;
+                if within.contains(&event.document.parts()?.0) {
+                    page.events.push((page.position, event));
+                }
+            }
+            page.more = rows.more;
+            if page.events.len() >= rows_max || !rows.more {
+                return Ok(page);
+            }
         }
-        Ok(page)
     }
 
     /// The last commit of a slot's feed or log before `start`.

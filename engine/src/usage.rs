@@ -31,6 +31,11 @@ impl Amount {
         self.documents += 1;
         self.bytes += u64::from(bytes);
     }
+
+    fn include(&mut self, other: Self) {
+        self.documents += other.documents;
+        self.bytes += other.bytes;
+    }
 }
 
 /// What a container holds.
@@ -77,23 +82,32 @@ impl Engine {
     /// What a container holds at `now`.
     pub async fn usage(&self, container: &Container, now: Timestamp) -> Result<Usage> {
         let mut usage = Usage::default();
-        let cuts = container.ttl().cuts(now);
-        for shard in container.shards() {
-            let stored = self.counter_of(shard, Family::Counter).await?.tally;
-            let purged = self.counter_of(shard, Family::Purged).await?.tally;
-            let backlog = self.backlog(container, shard, &cuts).await?;
-            let count = |n: usize| stored[n].saturating_add(purged[n]).max(0) as u64;
-            usage.live.documents += count(0).saturating_sub(backlog.amount.documents);
-            usage.live.bytes += count(1).saturating_sub(backlog.amount.bytes);
-            usage.backlog.documents += backlog.amount.documents;
-            usage.backlog.bytes += backlog.amount.bytes;
-            usage.purged.documents += purged[0].unsigned_abs();
-            usage.purged.bytes += purged[1].unsigned_abs();
-            if let Some(oldest) = backlog.oldest {
-                usage.lag_seconds = usage.lag_seconds.max(now.0.saturating_sub(oldest.0) / 1000);
-            }
+        for slot in 0..container.slots() {
+            let part = self.slot_usage(container, slot, now).await?;
+            usage.live.include(part.live);
+            usage.backlog.include(part.backlog);
+            usage.purged.include(part.purged);
+            usage.lag_seconds = usage.lag_seconds.max(part.lag_seconds);
         }
         Ok(usage)
+    }
+
+    /// What one slot of a container holds at `now`.
+    pub async fn slot_usage(&self, container: &Container, slot: u32, now: Timestamp) -> Result<Usage> {
+        let shard = container.shard(slot);
+        let stored = self.counter_of(shard, Family::Counter).await?.tally;
+        let purged = self.counter_of(shard, Family::Purged).await?.tally;
+        let backlog = self.backlog(container, shard, &container.ttl().cuts(now)).await?;
+        let count = |n: usize| stored[n].saturating_add(purged[n]).max(0) as u64;
+        Ok(Usage {
+            live: Amount {
+                documents: count(0).saturating_sub(backlog.amount.documents),
+                bytes: count(1).saturating_sub(backlog.amount.bytes),
+            },
+            backlog: backlog.amount,
+            purged: Amount { documents: purged[0].unsigned_abs(), bytes: purged[1].unsigned_abs() },
+            lag_seconds: backlog.oldest.map_or(0, |oldest| now.0.saturating_sub(oldest.0) / 1000),
+        })
     }
 
     /// What setting a default at `now` would do. Reads the feed, no documents, and changes nothing.

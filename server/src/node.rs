@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use http_body_util::BodyExt as _;
 use hyper::{Request, body::Incoming};
-use mayfly_cosmos::{Cosmos, auth::Keys};
+use mayfly_cosmos::{Cosmos, Options, auth::Keys};
 use mayfly_engine::{
     AdjustableClock, Clock, Engine, Error, SystemClock,
     clock::{Stopwatch, pause},
@@ -76,7 +76,14 @@ impl Backend for Node {
         let engine = Engine::builder(store).clock(clock).open().await.map_err(cannot_open)?;
         settle(&engine).await;
         Ok(Self {
-            cosmos: Cosmos::new(engine.clone(), config.keys.clone()),
+            cosmos: Cosmos::new(
+                engine.clone(),
+                Options {
+                    keys: config.keys.clone(),
+                    any_entra_token: config.dev_entra,
+                    throttle: config.throttle,
+                },
+            ),
             keys: config.keys.clone(),
             dev_clock,
             store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),

@@ -426,7 +426,7 @@ impl Commands {
         let rows = command.named_number("rows")?.unwrap_or(1000) as usize;
         command.finish()?;
         let now = self.world.now().await;
-        let page = self.world.engine().log(&container, slot, after, rows, now).await?;
+        let page = self.world.engine().log(&container, slot, after, &HashRange::all(), rows, now).await?;
         let mut answer = Vec::new();
         for (lsn, event) in &page.events {
             let id = event.id()?;

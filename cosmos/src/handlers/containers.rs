@@ -4,9 +4,9 @@ use hyper::StatusCode;
 use mayfly_engine::{Container, IndexingMode};
 
 use super::{
-    Answer, list,
+    Answer, documents, list,
     offers::{self, Throughput},
-    resource as answer,
+    resource as answer, statistics,
 };
 use crate::{
     address::{Address, ContainerRef, Ref},
@@ -61,21 +61,14 @@ pub async fn read(call: &Call<'_>) -> Answer {
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
     }
-    let mut reply = shaped(call, StatusCode::OK, &container).await?;
+    let mut value = resource::container(&container);
+    if call.flag(&headers::POPULATE_PARTITION_STATISTICS)? {
+        value["statistics"] = statistics::of_ranges(call, &container).await?;
+    }
+    let mut reply =
+        with_progress(call, answer(StatusCode::OK, &value, &etag.to_string()), &container).await?;
     if call.flag(&headers::POPULATE_QUOTA_INFO)? {
-        let live = call.engine.usage(&container, call.now).await?.live;
-        let kilobytes = live.bytes.div_ceil(1024);
-        reply.set(
-            &headers::RESOURCE_QUOTA,
-            "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;",
-        );
-        reply.set(
-            &headers::RESOURCE_USAGE,
-            format!(
-                "documentSize=0;documentsSize={kilobytes};documentsCount={};collectionSize={kilobytes};",
-                live.documents
-            ),
-        );
+        statistics::add_usage(call, &container, &mut reply).await?;
     }
     Ok(reply)
 }
@@ -96,15 +89,22 @@ pub async fn delete(call: &Call<'_>) -> Answer {
 }
 
 async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> Answer {
+    let reply = answer(status, &resource::container(container), &container.etag().to_string());
+    with_progress(call, reply, container).await
+}
+
+/// Adds how far the index is, and where the container is: SDKs remember its RID under its name.
+async fn with_progress(call: &Call<'_>, reply: Reply, container: &Container) -> Answer {
     let progress = i16::from(call.engine.index_progress(container).await?);
     let lazy = container.definition().indexing.mode == IndexingMode::Lazy;
-    let reply = answer(status, &resource::container(container), &container.etag().to_string());
-    Ok(match lazy {
-        true => reply
-            .with(&headers::INDEX_TRANSFORMATION_PROGRESS, 100)
-            .with(&headers::LAZY_INDEXING_PROGRESS, progress),
-        false => reply.with(&headers::INDEX_TRANSFORMATION_PROGRESS, progress),
-    })
+    let (progress, lazy_progress) = if lazy { (100, progress) } else { (progress, -1) };
+    let database = call.engine.database_by_id(container.database)?;
+    let path = format!("dbs/{}/colls/{}", database.name, container.name());
+    Ok(reply
+        .with(&headers::INDEX_TRANSFORMATION_PROGRESS, progress)
+        .with(&headers::LAZY_INDEXING_PROGRESS, lazy_progress)
+        .with(&headers::CONTENT_PATH, resource::database_rid(&database))
+        .with(&headers::ALT_CONTENT_PATH, documents::header_path(&path)))
 }
 
 fn database_name<'a>(call: &'a Call<'_>) -> Result<&'a Ref, ApiError> {

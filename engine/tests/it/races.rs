@@ -3,7 +3,7 @@
 //! Nothing runs at the same time here; a test holds what a slow request would hold (a container it looked up, a time
 //! it took) and lets a quick one go by.
 
-use mayfly_engine::{Direction, DocumentId, InvalidTtl, Operation, PageLimit};
+use mayfly_engine::{Direction, DocumentId, HashRange, InvalidTtl, Operation, PageLimit};
 use mayfly_testkit::{
     Backend, World,
     world::{definition, definition_with_ttl, document, id_of, index_access, key_of_id, text_id},
@@ -46,7 +46,7 @@ async fn a_log_with_a_container_of_yesterday() {
     world.set_ttl("c", Some(6)).await.unwrap();
     world.advance(6);
     let now = world.now().await;
-    let page = world.engine().log(&before, 0, 0, 100, now).await.unwrap();
+    let page = world.engine().log(&before, 0, 0, &HashRange::all(), 100, now).await.unwrap();
     assert_eq!(page.events.len(), 2);
 }
 

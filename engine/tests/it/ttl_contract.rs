@@ -452,8 +452,8 @@ async fn ttl_19_expiry_is_an_event() {
         world.create("c", r#"{"id":"a","n":2}"#).await.unwrap();
         world.advance(100);
         let now = world.now().await;
-        world.engine().log(&container, 0, 0, 100, now).await.unwrap();
-        let page = world.engine().log(&container, 0, 0, 100, now).await.unwrap();
+        world.engine().log(&container, 0, 0, &HashRange::all(), 100, now).await.unwrap();
+        let page = world.engine().log(&container, 0, 0, &HashRange::all(), 100, now).await.unwrap();
         let events: Vec<_> = page
             .events
             .iter()

@@ -1,0 +1,8 @@
+//! The protocol over an engine in memory: what SDKs cannot be made to send, and what they do not show.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod containers;
+mod entra;
+mod harness;
+mod sessions;
+mod throttle;
