@@ -146,17 +146,21 @@ impl ApiError {
         )
     }
 
-    /// 400: the partition key does not fit the container's definition.
+    /// 400/1001: the partition key does not fit the container's definition.
     pub fn partition_key_shape() -> ApiError {
-        ApiError::bad_request(
+        ApiError::new(
+            400,
+            1001,
             "Partition key provided either doesn't correspond to definition in the collection or doesn't match \
              partition key field values specified in the document.",
         )
     }
 
-    /// 400: too few parts of a hierarchical partition key. The doubled article is the service's.
+    /// 400/1001: too few parts of a hierarchical partition key. The doubled article is the service's.
     pub fn partition_key_short() -> ApiError {
-        ApiError::bad_request(
+        ApiError::new(
+            400,
+            1001,
             "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the \
              the collection.",
         )

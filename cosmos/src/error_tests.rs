@@ -48,7 +48,7 @@ fn texts_that_tests_and_users_look_for() {
         (ApiError::missing_properties(&["id"]), 400, 0, "required properties - 'id; ' - are missing"),
         (ApiError::id_length(255), 400, 0, "unique non-empty string less than '255' characters."),
         (ApiError::partition_key_mismatch(), 400, 1001, "doesn't match the one specified in the header"),
-        (ApiError::partition_key_short(), 400, 0, "defined in the the collection."),
+        (ApiError::partition_key_short(), 400, 1001, "defined in the the collection."),
         (ApiError::incorrect_container_rid(), 400, 1024, "rid"),
         (ApiError::cross_partition_not_servable(), 400, 1004, "first chance (internal) exception"),
         (ApiError::method_not_allowed("PUT"), 405, 0, "PUT"),

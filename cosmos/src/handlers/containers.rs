@@ -1,10 +1,12 @@
 //! Containers: their definitions, time to live among them.
 
 use hyper::StatusCode;
-use mayfly_engine::{Container, IndexingMode};
+use mayfly_engine::{Container, Database, IndexingMode};
 
 use super::{
-    Answer, list,
+    Answer,
+    documents::header_path,
+    list,
     offers::{self, Throughput},
     resource as answer,
 };
@@ -51,17 +53,17 @@ pub async fn create(call: &Call<'_>) -> Answer {
     if let Some(throughput) = throughput {
         throughput.keep(call, container.id).await?;
     }
-    shaped(call, StatusCode::CREATED, &container).await
+    shaped(call, StatusCode::CREATED, &database, &container).await
 }
 
 /// `GET /dbs/{db}/colls/{coll}`
 pub async fn read(call: &Call<'_>) -> Answer {
-    let (_, container) = call.container(name(call)?)?;
+    let (database, container) = call.container(name(call)?)?;
     let etag = container.etag();
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
     }
-    let mut reply = shaped(call, StatusCode::OK, &container).await?;
+    let mut reply = shaped(call, StatusCode::OK, &database, &container).await?;
     if call.flag(&headers::POPULATE_QUOTA_INFO)? {
         let live = call.engine.usage(&container, call.now).await?.live;
         let kilobytes = live.bytes.div_ceil(1024);
@@ -82,10 +84,10 @@ pub async fn read(call: &Call<'_>) -> Answer {
 
 /// `PUT /dbs/{db}/colls/{coll}`
 pub async fn replace(call: &Call<'_>) -> Answer {
-    let (_, container) = call.container(name(call)?)?;
+    let (database, container) = call.container(name(call)?)?;
     let definition = policy::from_json(&call.json()?)?;
     let container = call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
-    shaped(call, StatusCode::OK, &container).await
+    shaped(call, StatusCode::OK, &database, &container).await
 }
 
 /// `DELETE /dbs/{db}/colls/{coll}`
@@ -95,10 +97,13 @@ pub async fn delete(call: &Call<'_>) -> Answer {
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 
-async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> Answer {
+async fn shaped(call: &Call<'_>, status: StatusCode, database: &Database, container: &Container) -> Answer {
     let progress = i16::from(call.engine.index_progress(container).await?);
     let lazy = container.definition().indexing.mode == IndexingMode::Lazy;
-    let reply = answer(status, &resource::container(container), &container.etag().to_string());
+    // The Java SDK makes the links it works with from the owner's path.
+    let reply = answer(status, &resource::container(container), &container.etag().to_string())
+        .with(&headers::CONTENT_PATH, resource::database_rid(database))
+        .with(&headers::ALT_CONTENT_PATH, header_path(&format!("dbs/{}", database.name)));
     Ok(match lazy {
         true => reply
             .with(&headers::INDEX_TRANSFORMATION_PROGRESS, 100)

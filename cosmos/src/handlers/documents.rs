@@ -1,6 +1,6 @@
 //! Items: create, upsert, read, replace, patch, delete.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use hyper::{StatusCode, header::ETAG};
 use mayfly_engine::{
@@ -37,6 +37,11 @@ impl Scope {
         let name = call.address.container().ok_or_else(ApiError::internal)?;
         let (database, container) = call.owner(name)?;
         let key = call.partition_key()?;
+        match key.0.len().cmp(&container.definition().partition_key.paths.len()) {
+            Ordering::Less => return Err(ApiError::partition_key_short()),
+            Ordering::Greater => return Err(ApiError::partition_key_shape()),
+            Ordering::Equal => {}
+        }
         let slot = container.locate(&key)?.slot();
         Ok(Self { database, container, key, slot })
     }
@@ -217,5 +222,10 @@ pub fn with_session(reply: Reply, database: &Database, container: &Container, sl
         .with(&headers::GLOBAL_COMMITTED_LSN, lsn)
         .with(&headers::PARTITION_KEY_RANGE_ID, slot)
         .with(&headers::CONTENT_PATH, resource::container_rid(container))
-        .with(&headers::ALT_CONTENT_PATH, utf8_percent_encode(&path, NOT_PLAIN))
+        .with(&headers::ALT_CONTENT_PATH, header_path(&path))
+}
+
+/// A path of names as it can stand in a header.
+pub fn header_path(path: &str) -> impl std::fmt::Display {
+    utf8_percent_encode(path, NOT_PLAIN)
 }
