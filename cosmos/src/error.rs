@@ -146,9 +146,11 @@ impl ApiError {
         )
     }
 
-    /// 400: the partition key does not fit the container's definition.
+    /// 400/1001: the partition key does not fit the container's definition.
     pub fn partition_key_shape() -> ApiError {
-        ApiError::bad_request(
+        ApiError::new(
+            400,
+            1001,
             "Partition key provided either doesn't correspond to definition in the collection or doesn't match \
              partition key field values specified in the document.",
         )

@@ -93,8 +93,7 @@ fn partition_key(object: &Object) -> Result<KeyDefinition, ApiError> {
     let kind = if paths_len(&object) > 1 { "MultiHash" } else { "Hash" };
     object.entry("kind").or_insert(json!(kind));
     let multi = object.get("kind").and_then(Value::as_str) == Some("MultiHash");
-    // Clients hash by the version they read back, so it is always written down. One that was left out is the
-    // service's old default.
+    // Clients hash by the version they read back. One that was left out is the service's old default.
     object.entry("version").or_insert(json!(if multi { 2 } else { 1 }));
     object.retain(|name, _| ["paths", "kind", "version"].contains(&name.as_str()));
     let definition: KeyDefinition = serde_json::from_value(Value::Object(object)).map_err(|error| {
@@ -113,7 +112,11 @@ fn partition_key_json(definition: &KeyDefinition) -> Value {
         KeyKind::MultiHash => "MultiHash",
     };
     let paths: Vec<_> = definition.paths.iter().map(|path| path.written()).collect();
-    json!({ "paths": paths, "kind": kind, "version": definition.version })
+    // The first version is written by leaving it out, as the service does: clients take nothing for 1.
+    match definition.version {
+        1 => json!({ "paths": paths, "kind": kind }),
+        version => json!({ "paths": paths, "kind": kind, "version": version }),
+    }
 }
 
 fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
@@ -128,7 +131,8 @@ fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
     };
     let automatic = match object.get("automatic") {
         None | Some(Value::Null) => mode != IndexingMode::None,
-        Some(Value::Bool(automatic)) => *automatic,
+        // Indexing what is asked for one by one is history: the service says true where there is an index at all.
+        Some(Value::Bool(automatic)) => *automatic || mode != IndexingMode::None,
         Some(_) => return Err(ApiError::invalid_input()),
     };
     let (mut included, mut excluded) =

@@ -1,15 +1,17 @@
 //! Project tasks. `cargo xtask` without arguments lists them.
 //!
-//! One file per task, and four that they share: `shell` runs programs, `server` runs a Mayfly, `client` speaks to it,
-//! `machine` is the door to the clock. A task prints the commands it runs, so that any step can be repeated by hand.
+//! One file per task, and five that they share: `shell` runs programs, `server` runs a Mayfly, `servers` those that suites
+//! of clients need, `client` speaks to one, `machine` is the door to the clock. A task prints the commands it runs, so that any step can be repeated by hand.
 
 mod bench;
 mod client;
+mod clients;
 mod crash;
 mod docs;
 mod machine;
 mod sdk;
 mod server;
+mod servers;
 mod shell;
 mod test;
 mod tidy;
@@ -23,7 +25,7 @@ cargo xtask docs                write what is generated in docs/
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), sdk (Python
-and JavaScript SDKs).
+and JavaScript SDKs), clients (Java and Go SDKs).
 ";
 
 fn main() -> ExitCode {

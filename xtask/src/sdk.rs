@@ -1,20 +1,12 @@
 //! The `sdk` group: the vendors' own clients against the release binary.
 //!
-//! Two servers serve both languages: one in memory with a clock that the tests move, so that a TTL of a month takes
-//! no longer than one of a second, and one on disk with the machine's clock, for the few tests that wait. What a suite
-//! needs to know it finds in its environment.
+//! Both languages are served by the same two servers; see `servers`.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
-
-use mayfly_cosmos::auth::EMULATOR_KEY;
+use std::{fs, path::PathBuf, process::Command};
 
 use crate::{
-    client::Client,
-    server::{self, Server},
+    server,
+    servers::Servers,
     shell::{self, Count, Result, failure, root, run_tests, target},
 };
 
@@ -23,8 +15,7 @@ pub fn run() -> Result<String> {
     let python = install_python()?;
     install_javascript()?;
     server::build()?;
-    let work = fresh_folder(&target().join("sdk"))?;
-    let servers = Servers::start(&work)?;
+    let servers = Servers::start("sdk")?;
 
     let mut suite = Command::new(python);
     suite.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(python_folder());
@@ -38,41 +29,8 @@ pub fn run() -> Result<String> {
     suite.args(files);
     count.add(run_tests(servers.described(&mut suite), node)?);
 
-    servers.in_memory.stop()?;
-    servers.on_disk.stop()?;
-    shell::run(Command::new(server::binary()).arg("check").arg("--data-dir").arg(servers.data_dir))?;
+    servers.stop()?;
     Ok(count.to_string())
-}
-
-struct Servers {
-    in_memory: Server,
-    on_disk: Server,
-    /// The certificate of the server in memory; the other one is reached over plain HTTP.
-    ca_file: PathBuf,
-    data_dir: PathBuf,
-}
-
-impl Servers {
-    fn start(work: &Path) -> Result<Self> {
-        let data_dir = work.join("data");
-        let in_memory = Server::start(&["--store", "memory", "--dev-clock"])?;
-        let on_disk = Server::start(&["--data-dir".as_ref(), data_dir.as_os_str()])?;
-        let ca_file = work.join("ca.pem");
-        let answer = Client::connect(in_memory.port)?.get("/_explorer/emulator.pem")?;
-        fs::write(&ca_file, answer.body)?;
-        Ok(Self { in_memory, on_disk, ca_file, data_dir })
-    }
-
-    /// Tells a suite where everything is.
-    fn described<'a>(&self, suite: &'a mut Command) -> &'a mut Command {
-        let (memory, disk) = (self.in_memory.port, self.on_disk.port);
-        suite
-            .env("MAYFLY_TEST_KEY", EMULATOR_KEY)
-            .env("MAYFLY_TEST_HTTP", format!("http://localhost:{memory}/"))
-            .env("MAYFLY_TEST_HTTPS", format!("https://localhost:{memory}/"))
-            .env("MAYFLY_TEST_CA", &self.ca_file)
-            .env("MAYFLY_TEST_DISK", format!("http://localhost:{disk}/"))
-    }
 }
 
 fn python_folder() -> PathBuf {
@@ -122,14 +80,6 @@ fn install_javascript() -> Result<()> {
     }
     fs::write(installed, wanted)?;
     Ok(())
-}
-
-fn fresh_folder(path: &Path) -> Result<PathBuf> {
-    if path.exists() {
-        fs::remove_dir_all(path)?;
-    }
-    fs::create_dir_all(path)?;
-    Ok(path.to_owned())
 }
 
 /// `3 failed, 40 passed in 2.31s`

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    crash, docs,
+    clients, crash, docs,
     machine::Stopwatch,
     sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
@@ -18,11 +18,12 @@ struct Group {
     within: Option<&'static str>,
 }
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 5] = [
     Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, within: None },
     Group { name: "scripts", what: "golden scripts", run: scripts, within: Some("unit") },
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
     Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, within: None },
+    Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, within: None },
 ];
 
 /// Every group, the quick ones first.

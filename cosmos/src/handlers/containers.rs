@@ -93,13 +93,13 @@ async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> A
     with_progress(call, reply, container).await
 }
 
-/// Adds how far the index is, and where the container is: SDKs remember its RID under its name.
+/// Adds how far the index is, and whose the container is: the Java SDK makes its links from the owner's path.
 async fn with_progress(call: &Call<'_>, reply: Reply, container: &Container) -> Answer {
     let progress = i16::from(call.engine.index_progress(container).await?);
     let lazy = container.definition().indexing.mode == IndexingMode::Lazy;
     let (progress, lazy_progress) = if lazy { (100, progress) } else { (progress, -1) };
     let database = call.engine.database_by_id(container.database)?;
-    let path = format!("dbs/{}/colls/{}", database.name, container.name());
+    let path = format!("dbs/{}", database.name);
     Ok(reply
         .with(&headers::INDEX_TRANSFORMATION_PROGRESS, progress)
         .with(&headers::LAZY_INDEXING_PROGRESS, lazy_progress)

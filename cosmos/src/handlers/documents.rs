@@ -1,6 +1,6 @@
 //! Items: create, upsert, read, replace, patch, delete.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use hyper::{StatusCode, header::ETAG};
 use mayfly_engine::{
@@ -37,8 +37,10 @@ impl Scope {
         let name = call.address.container().ok_or_else(ApiError::internal)?;
         let (database, container) = call.owner(name)?;
         let key = call.partition_key()?;
-        if !container.definition().partition_key.is_full_key(&key) {
-            return Err(ApiError::partition_key_short());
+        match key.0.len().cmp(&container.definition().partition_key.paths.len()) {
+            Ordering::Less => return Err(ApiError::partition_key_short()),
+            Ordering::Greater => return Err(ApiError::partition_key_shape()),
+            Ordering::Equal => {}
         }
         let slot = container.locate(&key)?.slot();
         Ok(Self { database, container, key, slot })
