@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::ast::QueryTree;
 use crate::bind::{self, BoundQuery};
+use crate::computed::ComputedProperty;
 use crate::context::Context;
 use crate::error::{EvalError, SqlError};
 use crate::hints::{self, Hints};
@@ -37,8 +38,17 @@ impl Query {
 
     /// Resolves names, functions and parameters (named with or without `@`).
     pub fn bind(&self, params: &[(&str, Value<'_>)]) -> Result<Plan, SqlError> {
-        let bound =
-            bind::bind(&self.tree, &self.text, params).map_err(|error| error.located_in(&self.text))?;
+        self.bind_with(params, &[])
+    }
+
+    /// The same in a container that has computed properties.
+    pub fn bind_with(
+        &self,
+        params: &[(&str, Value<'_>)],
+        computed: &[ComputedProperty],
+    ) -> Result<Plan, SqlError> {
+        let bound = bind::bind(&self.tree, &self.text, params, computed);
+        let bound = bound.map_err(|error| error.located_in(&self.text))?;
         // A ranking counts all documents, not only those that can pass the filter.
         let hints = if bound.block.rank.is_some() { Hints::default() } else { hints::of(&bound) };
         let info = PlanInfo::of(&self.tree, &bound);
@@ -90,6 +100,10 @@ impl Plan {
     /// TOP, or OFFSET and LIMIT.
     pub fn limit(&self) -> RowLimit {
         RowLimit { offset: self.bound.block.offset, limit: self.bound.block.limit }
+    }
+
+    pub(crate) fn bound(&self) -> &BoundQuery {
+        &self.bound
     }
 
     /// What the filter says about the documents it can let through.

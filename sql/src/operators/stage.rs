@@ -14,7 +14,7 @@ use crate::ast::Direction;
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::eval::{Env, eval, negate};
-use crate::plan::{Block, Bound, Input, Over, Sort, SortDirection};
+use crate::plan::{Block, Input, Over, Sort, SortDirection};
 use crate::value::Value;
 
 /// How far a query has come with the rows it gives.
@@ -59,7 +59,7 @@ impl<'p> Stage<'p> {
         let wanted = block.limit.map(|limit| limit.saturating_add(block.offset));
         let sorter = is_sorted.then(|| Sorter::new(directions(block), block.distinct, wanted));
         let ranker = match &block.rank {
-            Some(rank) => Some(Ranker::new(rank, context)?),
+            Some(rank) => Some(Ranker::new(rank, wanted, context)?),
             None => None,
         };
         let tail = Tail {
@@ -263,16 +263,5 @@ fn directions(block: &Block) -> Vec<Direction> {
 }
 
 fn counts_up(sort: &Sort, context: &Context<'_>) -> bool {
-    sort.direction == SortDirection::MostSimilar && distance_counts_up(&sort.key, context)
-}
-
-/// Whether a distance grows as vectors differ. Only the euclidean one does; the query or the container's
-/// vector policy says which it is.
-pub(super) fn distance_counts_up(distance: &Bound, context: &Context<'_>) -> bool {
-    let Bound::VectorDistance { args, path, .. } = distance else { return false };
-    let options = args.get(3).and_then(Bound::constant);
-    let named = options.map(|options| options.property("distanceFunction"));
-    let policy = path.as_deref().and_then(|path| context.settings.distance_function(path));
-    let function = named.as_ref().and_then(|named| named.as_str()).or(policy).unwrap_or_default();
-    function.eq_ignore_ascii_case("euclidean")
+    sort.direction == SortDirection::MostSimilar && sort.key.counts_up(context.settings)
 }
