@@ -415,7 +415,7 @@ impl From<mayfly_engine::Error> for ApiError {
             Error::InvalidTtl { value } => ApiError::invalid_ttl(&value),
             Error::TooLarge { .. } => ApiError::too_large(),
             Error::BadContinuation => ApiError::invalid_continuation(),
-            Error::Contention => ApiError::retry_with(),
+            Error::Contention | Error::IndexChanged => ApiError::retry_with(),
             Error::ReadOnly => {
                 ApiError::unavailable("The server takes no writes at the moment: its disk is nearly full.")
             }

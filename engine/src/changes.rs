@@ -39,6 +39,8 @@ pub(crate) struct Changes<'a> {
     /// The first unique row that two documents of this batch want.
     doubled: Option<Key>,
     events: u16,
+    /// Whether every document fits the container's coverage.
+    fits: bool,
 }
 
 const FROM_COMMIT: u64 = 0;
@@ -59,6 +61,7 @@ impl<'a> Changes<'a> {
             taken: HashMap::new(),
             doubled: None,
             events: 0,
+            fits: true,
         }
     }
 
@@ -109,13 +112,20 @@ impl<'a> Changes<'a> {
         before: Option<&Record>,
         after: Option<&Record>,
     ) -> Result<usize> {
-        let keys_of = |record: Option<&Record>| match record {
-            Some(record) => index::index_keys(self.container, self.shard, document, record.body()),
-            None => Ok(Vec::new()),
+        let (container, shard) = (self.container, self.shard);
+        let old = match before {
+            Some(record) => index::index_keys(container, shard, document, record.body())?,
+            None => Vec::new(),
         };
-        let old = keys_of(before)?;
-        // A document that waits for the indexer has no entries of its new version yet.
-        let new = if self.container.write_epoch == 0 { Vec::new() } else { keys_of(after)? };
+        let new = match after {
+            Some(record) if container.write_epoch != 0 => {
+                let entries = index::index_entries(container, shard, document, record.body())?;
+                self.fits &= entries.fits;
+                entries.keys
+            }
+            // A document that waits for the indexer has no entries of its new version yet.
+            _ => Vec::new(),
+        };
         let old_expiry = before.map(|record| index::expiry_keys(self.shard, document, record));
         let new_expiry = after.map(|record| index::expiry_keys(self.shard, document, record));
         let (old_expiry, new_expiry) = (old_expiry.unwrap_or_default(), new_expiry.unwrap_or_default());
@@ -170,6 +180,11 @@ impl<'a> Changes<'a> {
     /// Adds a row that belongs to none of the documents.
     pub fn put(&mut self, key: Key, value: Vec<u8>) {
         self.batch.puts.push(Put { key, value, marks: Vec::new() });
+    }
+
+    /// Whether the container's coverage holds for what is written. If not, it has to be narrowed first.
+    pub fn fits(&self) -> bool {
+        self.fits
     }
 
     /// A write's batch: it takes the next number of the slot's sequence.

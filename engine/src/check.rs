@@ -158,8 +158,12 @@ impl Walk<'_> {
             record.life.encode(&mut life);
             let is_indexed = indexed.contains(&document);
             if is_indexed {
-                for key in index::index_keys(container, shard, &document, record.body())? {
+                let entries = index::index_entries(container, shard, &document, record.body())?;
+                for key in entries.keys {
                     expected.insert(key.bytes, life.clone());
+                }
+                if !entries.fits {
+                    report.problem(format!("the index is said to cover more than {} has", hex(key)));
                 }
             }
             for key in index::expiry_keys(shard, &document, &record) {

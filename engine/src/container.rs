@@ -12,6 +12,7 @@ use mayfly_value::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    coverage::{Coverage, Covered},
     definition::{ContainerDefinition, IndexingMode, parse_path, parse_pattern},
     error::{Error, Result},
     etag::Etag,
@@ -40,19 +41,32 @@ pub struct IndexState {
     pub ready: bool,
     /// Earlier epochs whose entries are still to be removed.
     pub retired: Vec<u32>,
+    /// What the entries are known to hold of every document.
+    #[serde(default)]
+    pub coverage: Coverage,
 }
 
 impl IndexState {
     /// The state of an empty container.
     pub(crate) fn first(mode: IndexingMode) -> Self {
-        Self { epoch: 1, ready: mode != IndexingMode::Lazy, retired: Vec::new() }
+        Self {
+            epoch: 1,
+            ready: mode != IndexingMode::Lazy,
+            retired: Vec::new(),
+            coverage: Coverage::Unwritten,
+        }
     }
 
     /// The state after the policy changed what is indexed.
     pub(crate) fn next(&self, mode: IndexingMode) -> Self {
         let mut retired = self.retired.clone();
         retired.push(self.epoch);
-        Self { epoch: self.epoch + 1, ready: mode == IndexingMode::None, retired }
+        Self {
+            epoch: self.epoch + 1,
+            ready: mode == IndexingMode::None,
+            retired,
+            coverage: Coverage::Unwritten,
+        }
     }
 }
 
@@ -69,6 +83,7 @@ pub struct Container {
     pub(crate) rules: PathRules,
     pub(crate) unique_keys: Vec<Vec<Path>>,
     pub(crate) composites: Vec<Composite>,
+    pub(crate) covered: Covered,
     /// The index epoch that a write gives a document at once: 0 when it has to wait for the indexer.
     pub(crate) write_epoch: u32,
 }
@@ -112,7 +127,8 @@ impl Container {
                 .collect::<Result<_>>()?,
         };
         let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
-        Ok(Self { id, database, version, row, rules, unique_keys, composites, write_epoch })
+        let covered = Covered::new(&row.index.coverage);
+        Ok(Self { id, database, version, row, rules, unique_keys, composites, covered, write_epoch })
     }
 
     /// What its owner said.

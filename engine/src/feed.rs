@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mayfly_storage::store::{Direction, Page, PageLimit, Snapshot};
 
 use crate::{
+    access::HashRange,
     clock::Timestamp,
     container::Container,
     engine::Engine,
@@ -15,7 +16,7 @@ use crate::{
     keys::{DocumentId, Family, Shard, sequence_of},
     log::Event,
     record::{FeedEntry, Record},
-    scan::{HashRange, last_commit},
+    scan::last_commit,
 };
 
 /// Where to start.

@@ -96,7 +96,12 @@ impl Engine {
             let record = record.ok_or(Error::Corrupt("a feed entry has no record"))?;
             let mut life = Vec::new();
             record.life.encode(&mut life);
-            for key in index::index_keys(container, shard, &entry.document, record.body())? {
+            let entries = index::index_entries(container, shard, &entry.document, record.body())?;
+            if !entries.fits {
+                self.narrow_coverage(container, &[record.body()]).await?;
+                return Ok(true);
+            }
+            for key in entries.keys {
                 batch.puts.push(Put { key, value: life.clone(), marks: Vec::new() });
             }
             entry.epoch = epoch;

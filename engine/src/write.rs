@@ -15,7 +15,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use bson::RawDocumentBuf;
+use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
 use mayfly_storage::{
     Error as StoreError,
@@ -207,7 +207,11 @@ impl Engine {
             if self.is_read_only() {
                 return Err(Error::ReadOnly.into());
             }
-            let batch = desk.batch()?;
+            let Some(batch) = desk.batch()? else {
+                self.narrow_coverage(&container, &desk.bodies()).await?;
+                container = self.reload(&container)?;
+                continue;
+            };
             match self.store().commit(batch).await {
                 Ok(committed) => {
                     let lsn = committed.counters.first().map_or(0, |counter| counter.seq);
@@ -485,7 +489,14 @@ impl<'a> Desk<'a> {
         self.docs.iter().any(|doc| doc.changed)
     }
 
-    fn batch(&mut self) -> std::result::Result<Batch, Refused> {
+    /// What is to be written.
+    fn bodies(&self) -> Vec<&RawDocument> {
+        let changed = self.docs.iter().filter(|doc| doc.changed);
+        changed.filter_map(|doc| doc.wanted.as_ref()).map(Record::body).collect()
+    }
+
+    /// The batch that does it; none if the container's coverage does not hold for what is to be written.
+    fn batch(&mut self) -> std::result::Result<Option<Batch>, Refused> {
         let mut changes = Changes::new(self.container, self.partition.shard);
         for doc in &self.docs {
             let expired = doc.stored.is_some() && doc.wanted.is_none();
@@ -508,7 +519,10 @@ impl<'a> Desk<'a> {
         if self.container.definition().log_minutes.is_some() {
             self.events.iter().for_each(|event| changes.log(event));
         }
-        changes.into_write(self.now.seconds()).map_err(|row| self.blame(&row))
+        if !changes.fits() {
+            return Ok(None);
+        }
+        changes.into_write(self.now.seconds()).map(Some).map_err(|row| self.blame(&row))
     }
 
     /// The refusal of the operation that wants a taken unique row.

@@ -25,8 +25,8 @@ use std::{collections::HashMap, fmt::Write as _, future::Future, ops::Bound, pin
 
 use mayfly_engine::{
     Access, Amount, CompositePath, Container, ContainerDefinition, DefaultTtl, Direction, DocumentId, Effect,
-    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexingMode, InvalidTtl, Operation, Position, Record,
-    Timestamp, Transaction,
+    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexName, IndexingMode, InvalidTtl, Operation,
+    Position, Record, Timestamp, Transaction,
     patch::{self, PatchOperation, Pointer},
 };
 use mayfly_value::{
@@ -621,12 +621,13 @@ fn access(container: &Container, command: &mut Command) -> Answer<Access> {
     };
     let Some(path) = command.optional_word() else { return Ok(Access::Records(hashes)) };
     let (at_least, at_most) = (command.named("low"), command.named("high"));
-    let Access::Index { path, .. } = index_access(&path) else { return Err("no index".into()) };
+    let Access::Index(index) = index_access(&path) else { return Err("no index".into()) };
+    let IndexName::Path(path) = index.index else { return Err("no path".into()) };
     let bound = |text: Option<String>| match text {
         Some(text) => encoded(&text).map(Bound::Included),
         None => Ok(Bound::Unbounded),
     };
-    Ok(Access::Index { path, low: bound(at_least)?, high: bound(at_most)?, within: hashes })
+    Ok(Access::index(path, bound(at_least)?, bound(at_most)?, hashes))
 }
 
 fn encoded(text: &str) -> Result<Vec<u8>, Misuse> {

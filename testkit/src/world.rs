@@ -10,7 +10,7 @@
 //!
 //! Holds: no test on a world sleeps, reads the machine's clock or leaves files behind.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Bound, sync::Arc, time::Duration};
 
 use mayfly_engine::{
     Access, AdjustableClock, Container, ContainerDefinition, Database, Direction, DocumentId, Engine, Error,
@@ -459,10 +459,5 @@ pub fn index_access(path: &str) -> Access {
         .skip(1)
         .map(|name| if name == "[]" { PathStep::Item } else { PathStep::Property(name) })
         .collect();
-    Access::Index {
-        path: encode_path(&steps),
-        low: std::ops::Bound::Unbounded,
-        high: std::ops::Bound::Unbounded,
-        within: HashRange::all(),
-    }
+    Access::index(encode_path(&steps), Bound::Unbounded, Bound::Unbounded, HashRange::all())
 }

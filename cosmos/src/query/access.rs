@@ -99,7 +99,7 @@ fn index_range(container: &Container, hint: &Hint, scope: &HashRange) -> Option<
             (2, Bound::Included(low), Bound::Excluded(vec![kind + 1]))
         }
     };
-    Some((rank, Access::Index { path: keycode::encode_path(&steps), low, high, within: scope.clone() }))
+    Some((rank, Access::index(keycode::encode_path(&steps), low, high, scope.clone())))
 }
 
 /// The tag of a type, and a range of its values in keys.

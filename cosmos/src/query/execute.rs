@@ -103,7 +103,7 @@ impl<'a> Execution<'a> {
                 let outcome = self.push(&mut run, found, &mut page, &mut skip)?;
                 match outcome {
                     Pushed::All => {
-                        at = Some(found.position.clone());
+                        at = Some(found.position());
                         before = run.progress();
                     }
                     Pushed::Some(rows) => {
