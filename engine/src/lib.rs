@@ -57,6 +57,6 @@ pub use purge::Purged;
 pub use record::{Birth, Record};
 pub use scan::{Access, Found, HashRange, Position, ScanPage};
 pub use timeline::LEAD as HORIZON_LEAD;
-pub use ttl::{DefaultTtl, OwnTtl};
+pub use ttl::{DefaultTtl, OwnTtl, TtlChange};
 pub use usage::{Amount, Forecast, Usage};
 pub use write::{Effect, InvalidTtl, Modify, Operation, Outcome, Refused, Transaction};
