@@ -202,6 +202,7 @@ impl Catalog {
             slots,
             modified: now.seconds(),
             revision: 1,
+            ttl_history: Vec::new(),
             definition,
         };
         let guards = vec![

@@ -12,12 +12,13 @@ use mayfly_value::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    clock::Timestamp,
     coverage::{Coverage, Covered},
     definition::{ContainerDefinition, IndexingMode, parse_path, parse_pattern},
     error::{Error, Result},
     etag::Etag,
     keys::{self, Shard},
-    ttl::TtlPolicy,
+    ttl::{DefaultTtl, TtlChange, TtlPolicy},
 };
 
 /// The part of a container that is stored in its catalog row.
@@ -30,6 +31,22 @@ pub(crate) struct ContainerRow {
     pub modified: u64,
     /// Raised by every change that its owner makes; background work does not touch it.
     pub revision: u64,
+    /// The latest changes of the default, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ttl_history: Vec<TtlChange>,
+}
+
+/// Changes of the default that are remembered. The row is read with every start, so it must stay small.
+const TTL_HISTORY_MAX: usize = 50;
+
+impl ContainerRow {
+    /// Sets the default at `now` and remembers that it was done.
+    pub fn change_default(&mut self, to: Option<DefaultTtl>, now: Timestamp) {
+        self.ttl_history.push(TtlChange { at: now.seconds(), from: self.ttl.default, to });
+        let surplus = self.ttl_history.len().saturating_sub(TTL_HISTORY_MAX);
+        self.ttl_history.drain(..surplus);
+        self.ttl = self.ttl.with_default(to, now);
+    }
 }
 
 /// Which generation of index entries is being kept.
@@ -159,6 +176,11 @@ impl Container {
     /// Which generation of index entries is kept, and whether it is whole.
     pub fn index_state(&self) -> &IndexState {
         &self.row.index
+    }
+
+    /// The latest changes of the default, oldest first.
+    pub fn ttl_history(&self) -> &[TtlChange] {
+        &self.row.ttl_history
     }
 
     /// The rules about time to live, with what they leave behind. Not for front-ends: they see definitions.

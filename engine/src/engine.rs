@@ -244,7 +244,7 @@ impl Engine {
                 if row.ttl.default != definition.default_ttl {
                     // What anybody has been told is gone stays gone, also if their time is later than this request's.
                     let now = now.max(self.timeline().told());
-                    row.ttl = row.ttl.with_default(definition.default_ttl, now);
+                    row.change_default(definition.default_ttl, now);
                 }
                 row.modified = now.seconds();
                 row.revision += 1;

@@ -62,6 +62,6 @@ pub use purge::Purged;
 pub use record::{Birth, Record};
 pub use scan::{Content, Entry, EntryPage, Found, ScanPage};
 pub use timeline::LEAD as HORIZON_LEAD;
-pub use ttl::{DefaultTtl, OwnTtl};
+pub use ttl::{DefaultTtl, OwnTtl, TtlChange};
 pub use usage::{Amount, Forecast, Usage};
 pub use write::{Effect, InvalidTtl, Modify, Operation, Outcome, Refused, Transaction};

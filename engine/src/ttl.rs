@@ -224,6 +224,17 @@ impl DateRule {
     }
 }
 
+/// A change of a container's default, for people who ask what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TtlChange {
+    /// The second it was made.
+    pub at: u64,
+    /// The default before; none is off.
+    pub from: Option<DefaultTtl>,
+    /// The default from then on.
+    pub to: Option<DefaultTtl>,
+}
+
 /// All rules about time to live in one container, and the watermarks of the rules before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TtlPolicy {

@@ -52,7 +52,7 @@ pub struct Usage {
 }
 
 /// What a default would do to the documents that are there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forecast {
     /// Living now.
     pub live: Amount,
@@ -72,6 +72,55 @@ pub struct Forecast {
     pub pinned: Amount,
     /// Of the living: with seconds of their own.
     pub own: Amount,
+    /// What goes in each of the next hours, not at once.
+    pub hourly: [Amount; HOURS],
+    /// What goes in each of the next days, the hours of the first one included.
+    pub daily: [Amount; DAYS],
+}
+
+/// How far a forecast counts hour by hour, and day by day.
+pub const HOURS: usize = 48;
+/// See [`HOURS`].
+pub const DAYS: usize = 60;
+
+impl Default for Forecast {
+    fn default() -> Self {
+        let none = Amount::default();
+        Self {
+            live: none,
+            at_once: none,
+            within_hour: none,
+            within_day: none,
+            within_month: none,
+            later: none,
+            never: none,
+            pinned: none,
+            own: none,
+            hourly: [none; HOURS],
+            daily: [none; DAYS],
+        }
+    }
+}
+
+impl Forecast {
+    /// Counts a document that goes in so many seconds.
+    fn goes_in(&mut self, seconds: u64, bytes: u32) {
+        let bucket = match seconds {
+            left if left <= HOUR => &mut self.within_hour,
+            left if left <= DAY => &mut self.within_day,
+            left if left <= MONTH => &mut self.within_month,
+            _ => &mut self.later,
+        };
+        bucket.add(bytes);
+        // A document that goes at the end of an hour belongs to it, as above.
+        let number = |length: u64| (seconds.saturating_sub(1) / length) as usize;
+        if let Some(hour) = self.hourly.get_mut(number(HOUR)) {
+            hour.add(bytes);
+        }
+        if let Some(day) = self.daily.get_mut(number(DAY)) {
+            day.add(bytes);
+        }
+    }
 }
 
 const HOUR: u64 = 3600;
@@ -137,17 +186,11 @@ impl Engine {
                     OwnTtl::Seconds(_) => forecast.own.add(entry.size),
                     OwnTtl::Inherit => {}
                 }
-                let bucket = match policy.expires_at(&entry.life) {
-                    _ if !proposed.is_live(&entry.life) => &mut forecast.at_once,
-                    None => &mut forecast.never,
-                    Some(at) => match at.seconds().saturating_sub(now.seconds()) {
-                        left if left <= HOUR => &mut forecast.within_hour,
-                        left if left <= DAY => &mut forecast.within_day,
-                        left if left <= MONTH => &mut forecast.within_month,
-                        _ => &mut forecast.later,
-                    },
-                };
-                bucket.add(entry.size);
+                match policy.expires_at(&entry.life) {
+                    _ if !proposed.is_live(&entry.life) => forecast.at_once.add(entry.size),
+                    None => forecast.never.add(entry.size),
+                    Some(at) => forecast.goes_in(at.seconds().saturating_sub(now.seconds()), entry.size),
+                }
                 Ok(())
             })
             .await?;

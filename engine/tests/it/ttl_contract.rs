@@ -276,6 +276,51 @@ async fn ttl_12_the_preview_is_right() {
     assert_eq!(count(&world, "c").await, 4);
 }
 
+/// 12 and 21. What was changed is remembered, and the forecast says hour by hour what goes.
+#[tokio::test]
+async fn ttl_21_the_forecast_counts_hours_and_days() {
+    for backend in BACKENDS {
+        let world = world_with(backend, Some(3600)).await;
+        world.create("c", r#"{"id":"first hour"}"#).await.unwrap();
+        world.create("c", r#"{"id":"second hour","ttl":3601}"#).await.unwrap();
+        world.create("c", r#"{"id":"third day","ttl":172801}"#).await.unwrap();
+        world.create("c", r#"{"id":"pinned","ttl":-1}"#).await.unwrap();
+        let now = world.now().await;
+        let container = world.must_container("c");
+        let present = container.definition().default_ttl;
+        let forecast = world.engine().forecast(&container, present, now).await.unwrap();
+        let hours: Vec<_> = forecast.hourly.iter().map(|hour| hour.documents).collect();
+        assert_eq!(hours[..3], [1, 1, 0]);
+        assert_eq!(hours.iter().sum::<u64>(), 2, "the third day is beyond the hours");
+        assert_eq!(forecast.daily.map(|day| day.documents)[..4], [2, 0, 1, 0]);
+    }
+}
+
+/// Changes of the default are remembered, over a restart too; only so many of them.
+#[tokio::test]
+async fn changes_of_the_default_are_remembered() {
+    for backend in BACKENDS {
+        let mut world = world_with(backend, None).await;
+        world.set_ttl("c", Some(60)).await.unwrap();
+        world.advance(5);
+        world.set_ttl("c", Some(60)).await.unwrap();
+        world.set_ttl("c", Some(-1)).await.unwrap();
+        world.reopen().await.unwrap();
+        let container = world.must_container("c");
+        let history: Vec<_> = container.ttl_history().iter().map(|c| (c.from, c.to)).collect();
+        let sixty = Some(60.try_into().unwrap());
+        assert_eq!(history, [(None, sixty), (sixty, Some((-1).try_into().unwrap()))]);
+        let [first, second] = container.ttl_history() else { panic!("two changes") };
+        assert!(second.at >= first.at + 5);
+        for n in 1..=60 {
+            world.set_ttl("c", Some(n)).await.unwrap();
+        }
+        let container = world.must_container("c");
+        assert_eq!(container.ttl_history().len(), 50);
+        assert_eq!(container.ttl_history()[49].to, sixty);
+    }
+}
+
 /// 13. Purge finds its victims in order of time and looks at no others; it leaves no orphan.
 #[tokio::test]
 async fn ttl_13_purge_takes_what_is_due_and_all_of_it() {
