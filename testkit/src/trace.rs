@@ -133,9 +133,9 @@ impl Tracer {
     /// Compares the expiries that the log tells with those the model knows, each with its second.
     pub async fn compare_expiries(&mut self) -> Checked {
         self.now().await?;
-        let (container, mut found) = (self.container(), Vec::new());
+        let (container, everywhere, mut found) = (self.container(), HashRange::all(), Vec::new());
         for slot in 0..2 {
-            let page = self.world.engine().log(&container, slot, 0, usize::MAX, self.told);
+            let page = self.world.engine().log(&container, slot, 0, &everywhere, usize::MAX, self.told);
             for (_, event) in page.await.map_err(Failure::Store)?.events {
                 if let (Some(at), Some(document)) = (event.expired_at, event.previous()) {
                     found.push((name_of(document), at.seconds() as i64));

@@ -520,7 +520,8 @@ async fn ttl_19_expiry_is_an_event() {
 /// The documents that expired by a container's log, and how many seconds after the start each did.
 async fn expiries(world: &World, name: &str) -> Vec<(String, u64)> {
     let now = world.now().await;
-    let page = world.engine().log(&world.must_container(name), 0, 0, 10_000, now).await.unwrap();
+    let page =
+        world.engine().log(&world.must_container(name), 0, 0, &HashRange::all(), 10_000, now).await.unwrap();
     let expired = page.events.iter().filter(|(_, event)| event.kind == EventKind::Expire);
     let told = expired.map(|(_, event)| {
         let id = event.id().unwrap().as_text().unwrap().to_owned();
