@@ -66,7 +66,7 @@ async fn what_a_client_has_already_is_not_sent_again() {
 async fn answers_say_where_they_come_from() {
     let account = Account::new().await;
     let made = account.container(json!({}), &[]).await.ok();
-    assert_eq!(made.header("x-ms-alt-content-path"), "dbs/db/colls/c");
+    assert_eq!(made.header("x-ms-alt-content-path"), "dbs/db");
     assert_eq!(made.header("x-ms-documentdb-collection-index-transformation-progress"), "100");
     assert_eq!(made.header("x-ms-documentdb-collection-lazy-indexing-progress"), "-1");
     let item = account.item(json!({ "id": "1", "pk": "a" })).await.ok();
