@@ -278,6 +278,11 @@ impl ApiError {
         ApiError::new(405, 0, format!("The requested verb {verb} is not supported on this resource."))
     }
 
+    /// 408: the body did not come in time.
+    pub fn body_too_slow() -> ApiError {
+        ApiError::new(408, 0, "The request body did not arrive in time. Please retry.")
+    }
+
     /// 413: the body is over the limit.
     pub fn too_large() -> ApiError {
         ApiError::new(413, 0, "Request size is too large")

@@ -1,7 +1,14 @@
 //! A container's definition between the protocol's JSON and the engine's form.
 //!
 //! What is left out is filled with the service's defaults; what the engine only keeps is echoed as it came. Whether a
-//! definition can be right is the engine's to say, except where the JSON itself is of the wrong form.
+//! definition can be right is the engine's to say; for policies that it only keeps, the files below this one do.
+
+pub mod computed;
+pub mod encryption;
+pub mod fixed;
+pub mod full_text;
+pub mod spatial;
+pub mod vectors;
 
 use mayfly_engine::{
     CompositePath, ContainerDefinition, DefaultTtl, IndexingMode, IndexingPolicy, ROOT_PATTERN,
@@ -48,7 +55,7 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
     if body.contains_key("ttlPropertyPath") {
         return Err(ApiError::not_implemented("The container property ttlPropertyPath"));
     }
-    Ok(ContainerDefinition {
+    let definition = ContainerDefinition {
         name,
         partition_key,
         indexing: match body.get("indexingPolicy") {
@@ -59,8 +66,50 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
         unique_keys: unique_keys(body.get("uniqueKeyPolicy"))?,
         default_ttl: default_ttl(body.get("defaultTtl"))?,
         log_minutes: log_minutes(body.get("changeFeedPolicy"))?,
-        others: kept(body, &KEPT),
-    })
+        others: others(body)?,
+    };
+    spatial::check(&definition)?;
+    vectors::check(&definition)?;
+    full_text::check(&definition)?;
+    computed::check(&definition)?;
+    Ok(definition)
+}
+
+fn others(body: &Object) -> Result<Object, ApiError> {
+    let mut others = kept(body, &KEPT);
+    match others.get("conflictResolutionPolicy") {
+        None => {}
+        Some(Value::Object(policy)) => {
+            let policy = fixed::conflict_resolution(policy)?;
+            others.insert("conflictResolutionPolicy".into(), policy);
+        }
+        Some(_) => return Err(ApiError::invalid_input()),
+    }
+    Ok(others)
+}
+
+/// A member that is there and not null.
+fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object.get(name).filter(|value| !value.is_null())
+}
+
+/// A member that must be text.
+fn text<'a>(object: &'a Value, name: &str) -> Result<&'a str, ApiError> {
+    member(object, name).and_then(Value::as_str).ok_or_else(ApiError::invalid_input)
+}
+
+/// The path of an entry of a policy.
+fn path_of(entry: &Value) -> Result<&str, ApiError> {
+    text(entry, "path")
+}
+
+/// The items of a list; none if it is not there.
+fn items(list: Option<&Value>) -> Result<&[Value], ApiError> {
+    match list {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) => Err(ApiError::invalid_input()),
+    }
 }
 
 /// Writes a definition with its defaults filled in.
@@ -79,10 +128,7 @@ pub fn to_json(definition: &ContainerDefinition) -> Object {
     if let Some(minutes) = definition.log_minutes {
         object.insert("changeFeedPolicy".into(), json!({ "retentionDuration": minutes }));
     }
-    object.insert(
-        "conflictResolutionPolicy".into(),
-        json!({ "mode": "LastWriterWins", "conflictResolutionPath": "/_ts", "conflictResolutionProcedure": "" }),
-    );
+    object.insert("conflictResolutionPolicy".into(), fixed::default_conflict_resolution());
     object.insert("geospatialConfig".into(), json!({ "type": "Geography" }));
     object.extend(definition.others.clone());
     object

@@ -11,7 +11,7 @@
 //!
 //! An error at any step becomes a body in the protocol's shape, and is logged here if it is ours.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -22,6 +22,7 @@ use hyper::{
     http::request::Parts,
 };
 use mayfly_engine::{Clock as _, Engine, SystemClock, charge, clock::Stopwatch, ids};
+use tokio::time::timeout;
 use tracing::error;
 
 use crate::{
@@ -41,6 +42,12 @@ use crate::{
 /// The most a request may weigh. A document of 2 MB and its envelope fit.
 const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 64 * 1024;
 
+/// Enough for the largest body at a few hundred kilobits per second.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Throughput buckets that a request may name.
+const THROUGHPUT_BUCKETS: std::ops::RangeInclusive<i64> = 1..=5;
+
 const GATEWAY_VERSION: &str = "version=2.14.0";
 const SCHEMA_VERSION: &str = "1.19";
 
@@ -52,6 +59,7 @@ pub struct Cosmos {
     any_entra_token: bool,
     /// None where request units are only counted.
     throttle: Option<Arc<Throttle>>,
+    body_timeout: Duration,
     /// When this server began to serve, as answers say it.
     started: HeaderValue,
 }
@@ -65,12 +73,14 @@ pub struct Options {
     pub any_entra_token: bool,
     /// Refuse what goes beyond the provisioned request units.
     pub throttle: bool,
+    /// How long a client may take to send a body.
+    pub body_timeout: Duration,
 }
 
 impl Options {
     /// Keys only, and no limits.
     pub fn new(keys: Keys) -> Self {
-        Self { keys, any_entra_token: false, throttle: false }
+        Self { keys, any_entra_token: false, throttle: false, body_timeout: BODY_TIMEOUT }
     }
 }
 
@@ -89,6 +99,7 @@ impl Cosmos {
             keys: options.keys,
             any_entra_token: options.any_entra_token,
             throttle: options.throttle.then(Arc::default),
+            body_timeout: options.body_timeout,
             // A date is always a header's value.
             started: HeaderValue::try_from(http_date::format(SystemClock.now().seconds()))
                 .unwrap_or(HeaderValue::from_static("")),
@@ -137,7 +148,9 @@ impl Cosmos {
         // can be set.
         let grant = self.let_in(parts, &address, route, SystemClock.now().seconds())?;
         refuse_triggers(&parts.headers)?;
-        let body = read_body(body).await?;
+        refuse_unknown_bucket(&parts.headers)?;
+        let body =
+            timeout(self.body_timeout, read_body(body)).await.map_err(|_| ApiError::body_too_slow())??;
         let now = self.engine.now().await?;
         let base_url = format!("{scheme}://{}/", host(parts));
         let call = Call {
@@ -244,6 +257,16 @@ fn refuse_triggers(headers: &HeaderMap) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// Buckets share out a budget among workloads. There is one budget here, so which bucket does not matter.
+fn refuse_unknown_bucket(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers::integer(headers, &headers::THROUGHPUT_BUCKET)? {
+        Some(bucket) if !THROUGHPUT_BUCKETS.contains(&bucket) => {
+            Err(headers::invalid(&headers::THROUGHPUT_BUCKET))
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn read_body<B>(body: B) -> Result<Bytes, ApiError>

@@ -79,9 +79,9 @@ impl Backend for Node {
             cosmos: Cosmos::new(
                 engine.clone(),
                 Options {
-                    keys: config.keys.clone(),
                     any_entra_token: config.dev_entra,
                     throttle: config.throttle,
+                    ..Options::new(config.keys.clone())
                 },
             ),
             keys: config.keys.clone(),

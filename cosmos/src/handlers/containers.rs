@@ -1,7 +1,7 @@
 //! Containers: their definitions, time to live among them.
 
 use hyper::StatusCode;
-use mayfly_engine::{Container, IndexingMode};
+use mayfly_engine::{Container, ContainerDefinition, IndexingMode, KeptKind};
 
 use super::{
     Answer, documents, list,
@@ -41,6 +41,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
         _ => error,
     })?;
     let definition = policy::from_json(&call.json()?)?;
+    check_encryption(call, &definition, database.id)?;
     let asked = Throughput::from_headers(call.headers)?;
     let throughput = match asked {
         None if offers::is_shared(call, database.id) => None,
@@ -75,8 +76,12 @@ pub async fn read(call: &Call<'_>) -> Answer {
 
 /// `PUT /dbs/{db}/colls/{coll}`
 pub async fn replace(call: &Call<'_>) -> Answer {
-    let (_, container) = call.container(name(call)?)?;
-    let definition = policy::from_json(&call.json()?)?;
+    let (database, container) = call.container(name(call)?)?;
+    let body = call.json()?;
+    let mut definition = policy::from_json(&body)?;
+    policy::fixed::keep(container.definition(), &mut definition, &body);
+    policy::fixed::check(container.definition(), &definition)?;
+    check_encryption(call, &definition, database.id)?;
     let container = call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
     shaped(call, StatusCode::OK, &container).await
 }
@@ -86,6 +91,16 @@ pub async fn delete(call: &Call<'_>) -> Answer {
     let (_, container) = call.container(name(call)?)?;
     call.engine.delete_container(&container, call.if_match()?).await?;
     Ok(Reply::empty(StatusCode::NO_CONTENT))
+}
+
+fn check_encryption(
+    call: &Call<'_>,
+    definition: &ContainerDefinition,
+    database: u32,
+) -> Result<(), ApiError> {
+    policy::encryption::check(definition, |key| {
+        call.engine.kept_named(KeptKind::ClientEncryptionKey, database, key).is_ok()
+    })
 }
 
 async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> Answer {
