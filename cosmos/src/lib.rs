@@ -26,6 +26,7 @@ pub mod resource_token;
 pub mod rid;
 pub mod routes;
 mod scope;
+mod search_policy;
 mod service;
 
 pub use address::{Address, ContainerRef, Ref};

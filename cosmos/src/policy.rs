@@ -9,7 +9,7 @@ use mayfly_engine::{
 use mayfly_value::partition::{KeyDefinition, KeyKind};
 use serde_json::{Map, Value, json};
 
-use crate::error::ApiError;
+use crate::{error::ApiError, search_policy};
 
 const ETAG_PATTERN: &str = "/\"_etag\"/?";
 
@@ -48,7 +48,7 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
     if body.contains_key("ttlPropertyPath") {
         return Err(ApiError::not_implemented("The container property ttlPropertyPath"));
     }
-    Ok(ContainerDefinition {
+    let definition = ContainerDefinition {
         name,
         partition_key,
         indexing: match body.get("indexingPolicy") {
@@ -60,7 +60,9 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
         default_ttl: default_ttl(body.get("defaultTtl"))?,
         log_minutes: log_minutes(body.get("changeFeedPolicy"))?,
         others: kept(body, &KEPT),
-    })
+    };
+    search_policy::check(&definition)?;
+    Ok(definition)
 }
 
 /// Writes a definition with its defaults filled in.

@@ -15,7 +15,7 @@ use crate::{
     headers, policy,
     query::resources,
     reply::Reply,
-    resource,
+    resource, search_policy,
 };
 
 /// `GET /dbs/{db}/colls`
@@ -84,6 +84,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
 pub async fn replace(call: &Call<'_>) -> Answer {
     let (_, container) = call.container(name(call)?)?;
     let definition = policy::from_json(&call.json()?)?;
+    search_policy::check_replacement(container.definition(), &definition)?;
     let container = call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
     shaped(call, StatusCode::OK, &container).await
 }
