@@ -29,6 +29,8 @@ pub struct ApiError {
     pub shape: Shape,
     /// When to try again, for 429, 449 and 503.
     pub retry_after: Option<Duration>,
+    /// The query plan that a client is to run instead, for 400/1004.
+    pub plan: Option<String>,
 }
 
 /// Who speaks in the body.
@@ -70,7 +72,7 @@ impl ApiError {
     /// An error in the gateway's shape.
     pub fn new(status: u16, substatus: u32, message: impl Into<String>) -> ApiError {
         let (code, shape) = (code_of(status), Shape::Gateway);
-        ApiError { status, substatus, code, message: message.into(), shape, retry_after: None }
+        ApiError { status, substatus, code, message: message.into(), shape, retry_after: None, plan: None }
     }
 
     fn backend(mut self) -> ApiError {
@@ -94,7 +96,13 @@ impl ApiError {
         };
         // Written in this order by hand: clients that log the body show the code first.
         let (code, message) = (serde_json::json!(self.code), serde_json::json!(message));
-        format!("{{\"code\":{code},\"message\":{message}}}")
+        match &self.plan {
+            None => format!("{{\"code\":{code},\"message\":{message}}}"),
+            Some(plan) => {
+                let plan = serde_json::json!(plan);
+                format!("{{\"code\":{code},\"message\":{message},\"additionalErrorInfo\":{plan}}}")
+            }
+        }
     }
 }
 
@@ -213,16 +221,17 @@ impl ApiError {
         ApiError::bad_request("continuation token limit specified is not large enough")
     }
 
-    /// 400/1004: the client has to ask for a plan and run the query itself.
-    pub fn cross_partition_not_servable() -> ApiError {
-        ApiError::new(
+    /// 400/1004: the client has to ask for a plan, or take this one, and run the query itself.
+    pub fn cross_partition_not_servable(plan: &serde_json::Value) -> ApiError {
+        let error = ApiError::new(
             400,
             1004,
             "The provided cross partition query can not be directly served by the gateway. This is a first \
              chance (internal) exception that all newer clients will know how to handle gracefully. This \
              exception is traced, but unless you see it bubble up as an exception (which only happens on older \
              SDK clients), then you can safely ignore this message.",
-        )
+        );
+        ApiError { plan: Some(plan.to_string()), ..error }
     }
 
     /// 400: a query over several partitions that was not asked for.

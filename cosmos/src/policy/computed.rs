@@ -1,20 +1,18 @@
 //! Computed properties: their names, and queries that make one value of a document.
 
 use mayfly_engine::ContainerDefinition;
-use mayfly_sql::{Query, SqlError};
+use mayfly_sql::{ComputedProperty, Query, SqlError, computed::COMPUTED_PROPERTIES_MAX};
 use serde_json::Value;
 
 use super::{items, member};
 use crate::{error::ApiError, resource::SYSTEM_PROPERTIES};
 
-const PROPERTIES_MAX: usize = 20;
-
 /// Checks the properties.
 pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
     let properties = items(definition.others.get("computedProperties"))?;
-    if properties.len() > PROPERTIES_MAX {
+    if properties.len() > COMPUTED_PROPERTIES_MAX {
         return Err(ApiError::bad_request(format!(
-            "A container has at most {PROPERTIES_MAX} computed properties."
+            "A container has at most {COMPUTED_PROPERTIES_MAX} computed properties."
         )));
     }
     let mut names: Vec<&str> = Vec::with_capacity(properties.len());
@@ -35,7 +33,9 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
                 "Computed property '{name}' at index ({index}) has a spatial index. Remove the spatial index on this path."
             )));
         }
-        check_query(index, named(property, "query")?)?;
+        let query = named(property, "query")?;
+        check_query(index, query)?;
+        ComputedProperty::parse(name, query).map_err(ApiError::bad_request)?;
         names.push(name);
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mayfly_engine::{Container, Direction, Engine, Found, PageLimit, Position, Timestamp, charge};
-use mayfly_sql::{Context, Document, Run, Value};
+use mayfly_sql::{Document, Run, Value};
 
 use super::{
     access,
@@ -84,8 +84,7 @@ impl<'a> Execution<'a> {
     }
 
     fn run(&self, token: &Token) -> Result<Run<'_>, ApiError> {
-        let context = Context::new(self.now.0 as i64, self.now.0);
-        self.request.plan.resume(context, token.progress).map_err(failed)
+        self.request.plan.resume(self.request.context(self.now), token.progress).map_err(failed)
     }
 
     /// Every document gives its rows at once; the page ends between two rows.

@@ -2,11 +2,16 @@
 //!
 //! `request` reads the body, `access` turns what the filter says into a partition and an index range, `execute` pulls
 //! pages of living records from the engine and pushes them through the language, and `token` writes down where a page
-//! ended so that the next one can go on from there. The server keeps nothing in between.
+//! ended so that the next one can go on from there. The server keeps nothing in between. `plan` and `ranges` are for
+//! clients that ask several partition key ranges and merge the answers themselves; `surroundings` is what the container
+//! adds to the meaning of a query.
 
 pub mod access;
 pub mod execute;
 pub mod metrics;
+pub mod plan;
+pub mod ranges;
 pub mod request;
 pub mod resources;
+pub mod surroundings;
 pub mod token;

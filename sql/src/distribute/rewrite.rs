@@ -78,7 +78,7 @@ pub(super) fn distinct_count(tree: &QueryTree) -> Option<MergeInfo> {
 
 impl MergeInfo {
     /// Nothing to do.
-    pub(super) fn nothing() -> MergeInfo {
+    pub fn nothing() -> MergeInfo {
         MergeInfo {
             distinct: DistinctType::None,
             top: None,
