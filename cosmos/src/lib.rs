@@ -30,6 +30,7 @@ mod service;
 
 pub use address::{Address, ContainerRef, Ref};
 pub use error::ApiError;
+pub use query::explain::explain;
 pub use reply::Body;
 pub use rid::Rid;
 pub use service::{Cosmos, Served};

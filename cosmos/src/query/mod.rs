@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod execute;
+pub mod explain;
 pub mod metrics;
 pub mod request;
 pub mod resources;
