@@ -32,6 +32,7 @@ mod throttle;
 
 pub use address::{Address, ContainerRef, Ref};
 pub use error::ApiError;
+pub use query::explain::explain;
 pub use reply::Body;
 pub use rid::Rid;
 pub use service::{Cosmos, Options, Served};

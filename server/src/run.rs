@@ -105,10 +105,17 @@ impl Server {
                 async move { routes.handle(request, from).await }
             }
         };
-        front.spawn(listen::serve(tcp, identity.acceptor, limits, metrics, service, stopping.clone()));
+        front.spawn(listen::serve(
+            tcp,
+            identity.acceptor,
+            limits,
+            metrics.clone(),
+            service,
+            stopping.clone(),
+        ));
 
         let opened = tokio::select! {
-            opened = B::open(&config) => opened.map(Arc::new).map(Some),
+            opened = B::open(&config, &metrics) => opened.map(Arc::new).map(Some),
             () = signals.next() => Ok(None),
         };
         if let Ok(Some(backend)) = &opened {

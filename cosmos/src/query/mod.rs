@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod execute;
+pub mod explain;
 pub mod metrics;
 pub mod plan;
 pub mod ranges;
