@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     keys::{DocumentId, Family, Shard, sequence_of},
     log::Event,
+    purge::Pace,
     record::{FeedEntry, Record},
     scan::{HashRange, last_commit},
 };
@@ -120,7 +121,7 @@ impl Engine {
             ));
         }
         // The container as it is, each time: purge finds no end with one that has been changed since.
-        while self.purge_container(&self.reload(container)?, now).await?.more {}
+        while self.purge_container(&self.reload(container)?, now, Pace::Full).await?.more {}
         let shard = container.shard(u32::from(slot));
         let snapshot = self.store().snapshot().await?;
         let rows = commits_after(&*snapshot, shard, Family::Log, after, rows_max).await?;

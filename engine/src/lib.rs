@@ -53,7 +53,7 @@ pub use keys::DocumentId;
 pub use log::{Event, EventKind};
 pub use mayfly_storage::store::{Direction, PageLimit};
 pub use metrics::{ContainerMetrics, Metrics};
-pub use purge::Purged;
+pub use purge::{Pace, Purged};
 pub use record::{Birth, Record};
 pub use scan::{Access, Found, HashRange, Position, ScanPage};
 pub use timeline::LEAD as HORIZON_LEAD;

@@ -25,8 +25,8 @@ use std::{collections::HashMap, fmt::Write as _, future::Future, ops::Bound, pin
 
 use mayfly_engine::{
     Access, Amount, CompositePath, Container, ContainerDefinition, DefaultTtl, Direction, DocumentId, Effect,
-    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexingMode, InvalidTtl, Operation, Position, Record,
-    Timestamp, Transaction,
+    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexingMode, InvalidTtl, Operation, Pace, Position,
+    Record, Timestamp, Transaction,
     patch::{self, PatchOperation, Pointer},
 };
 use mayfly_value::{
@@ -502,7 +502,7 @@ impl Commands {
         Ok(match (command.name.as_str(), tick) {
             ("purge", tick) => {
                 let purged = match tick {
-                    true => engine.purge(self.world.now().await).await?,
+                    true => engine.purge(self.world.now().await, Pace::Gentle).await?,
                     false => self.world.purge().await?,
                 };
                 let next = purged.next.map_or("none".to_owned(), |at| at.seconds().to_string());
