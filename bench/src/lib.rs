@@ -6,7 +6,9 @@
 
 pub mod documents;
 pub mod latency;
+pub mod mongod;
 pub mod replay;
+pub mod world;
 
 use std::{
     future::Future,

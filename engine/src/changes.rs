@@ -32,6 +32,8 @@ pub(crate) struct Changes<'a> {
     container: &'a Container,
     shard: Shard,
     batch: Batch,
+    /// Whether the version of each record is guarded.
+    guards_records: bool,
     tally: [i64; 2],
     /// Unique rows that documents of this batch had, and those they shall have, with the document's place.
     released: HashSet<Key>,
@@ -56,6 +58,7 @@ impl<'a> Changes<'a> {
             container,
             shard,
             batch,
+            guards_records: true,
             tally: [0, 0],
             released: HashSet::new(),
             taken: HashMap::new(),
@@ -65,12 +68,22 @@ impl<'a> Changes<'a> {
         }
     }
 
+    /// For changes that rely on a guard of the caller's instead of one for each record.
+    pub fn relying_on(container: &'a Container, shard: Shard, guard: Guard) -> Self {
+        let mut changes = Self::new(container, shard);
+        changes.batch.guards.push(guard);
+        changes.guards_records = false;
+        changes
+    }
+
     /// Adds one document's change and returns how many index terms it writes.
     pub fn add(&mut self, change: &Change<'_>) -> Result<usize> {
         let Change { document, before, after } = change;
         let record_key = self.shard.record(document);
-        let expect = before.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
-        self.batch.guards.push(Guard { key: record_key.clone(), expect });
+        if self.guards_records {
+            let expect = before.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
+            self.batch.guards.push(Guard { key: record_key.clone(), expect });
+        }
         let terms = self.change_entries(document, *before, *after)?;
         self.change_unique(document, *before, *after)?;
         if let Some(record) = before {

@@ -15,6 +15,7 @@ use crate::{
     error::{Error, Result},
     keys::{DocumentId, Family, Shard, sequence_of},
     log::Event,
+    purge::Pace,
     record::{FeedEntry, Record},
     scan::last_commit,
 };
@@ -122,7 +123,7 @@ impl Engine {
             ));
         }
         // The container as it is, each time: purge finds no end with one that has been changed since.
-        while self.purge_container(&self.reload(container)?, now).await?.more {}
+        while self.purge_container(&self.reload(container)?, now, Pace::Full).await?.more {}
         let shard = container.shard(u32::from(slot));
         let snapshot = self.store().snapshot().await?;
         let mut page = LogPage { events: Vec::new(), position: after, more: false };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use mayfly_storage::{
     Error as StoreError,
-    store::{Batch, Direction, Expect, Guard, PageLimit, Put, Urgency},
+    store::{Advance, Batch, Direction, Expect, Guard, PageLimit, Put, Urgency},
 };
 
 use crate::{
@@ -215,6 +215,9 @@ impl Engine {
                 batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
             }
             if !batch.puts.is_empty() {
+                // The versions stay, so a purge that saw the lives of before is told in this way.
+                let counter = shard.single(Family::Purged);
+                batch.advances.push(Advance { counter, stamp: 0, tally: [0, 0] });
                 match self.store().commit(batch).await {
                     Ok(_) => {}
                     // Look again at this page; what was written meanwhile has its date already.

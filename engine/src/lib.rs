@@ -58,7 +58,7 @@ pub use log::{Event, EventKind};
 pub use mayfly_storage::store::{Direction, PageLimit};
 pub use metrics::{ContainerMetrics, Metrics};
 pub use position::Position;
-pub use purge::Purged;
+pub use purge::{Pace, Purged};
 pub use record::{Birth, Record};
 pub use scan::{Content, Entry, EntryPage, Found, ScanPage};
 pub use timeline::LEAD as HORIZON_LEAD;

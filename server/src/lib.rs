@@ -14,7 +14,6 @@ pub mod banner;
 pub mod certificate;
 pub mod check;
 pub mod client;
-pub mod clock;
 pub mod config;
 pub mod connection;
 pub mod data_dir;

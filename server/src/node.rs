@@ -174,7 +174,7 @@ impl Node {
     async fn purge_round(&self) {
         let watch = Stopwatch::start();
         let purged = match self.engine.now().await {
-            Ok(now) => self.engine.purge(now).await,
+            Ok(now) => self.engine.purge(now, self.load.pace()).await,
             Err(error) => Err(error),
         };
         match purged {

@@ -6,7 +6,6 @@
 //! Holds: these answers contain nothing about documents, databases or keys.
 
 use crate::backend::{Answer, Backend};
-use crate::clock::Stopwatch;
 use crate::connection::ConnectionInfo;
 use crate::explorer;
 use crate::health::{Health, Phase};
@@ -16,6 +15,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Method, Request, Response, StatusCode};
 use mayfly_cosmos::ApiError;
+use mayfly_engine::clock::Stopwatch;
 use std::sync::{Arc, OnceLock};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -18,7 +18,8 @@ use crate::settings::Store;
 use crate::signals::Signals;
 use crate::tasks::{Stopper, Stopping, TaskSet, stop_channel};
 use crate::tls::{Identity, TlsError, names_for};
-use crate::{banner, clock, data_dir};
+use crate::{banner, data_dir};
+use mayfly_engine::{Clock, SystemClock};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ impl Server {
         }
         let tcp = TcpListener::bind((host, config.port)).await.map_err(in_use)?;
         let address = tcp.local_addr().map_err(in_use)?;
-        let (names, now) = (names_for(host), clock::unix_seconds());
+        let (names, now) = (names_for(host), SystemClock.now().seconds());
         let identity = match config.store {
             Store::Memory => Identity::in_memory(&names, now)?,
             _ => Identity::kept_in(&data_dir::tls(&config.data_dir), &names, now)?,

@@ -25,7 +25,7 @@ use std::{collections::HashMap, fmt::Write as _, future::Future, ops::Bound, pin
 
 use mayfly_engine::{
     Access, Amount, CompositePath, Container, ContainerDefinition, DefaultTtl, Direction, DocumentId, Effect,
-    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexName, IndexingMode, InvalidTtl, Operation,
+    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexName, IndexingMode, InvalidTtl, Operation, Pace,
     Position, Record, Timestamp, Transaction,
     patch::{self, PatchOperation, Pointer},
 };
@@ -502,7 +502,7 @@ impl Commands {
         Ok(match (command.name.as_str(), tick) {
             ("purge", tick) => {
                 let purged = match tick {
-                    true => engine.purge(self.world.now().await).await?,
+                    true => engine.purge(self.world.now().await, Pace::Gentle).await?,
                     false => self.world.purge().await?,
                 };
                 let next = purged.next.map_or("none".to_owned(), |at| at.seconds().to_string());

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use mayfly_engine::{
     Access, Container, Direction, DocumentId, Effect, Error, FeedStart, HashRange, IndexingMode, InvalidTtl,
-    Operation, Position, Record, Timestamp,
+    Operation, Pace, Position, Record, Timestamp,
     patch::{self, PatchOperation, Pointer},
 };
 use mayfly_value::{
@@ -223,7 +223,7 @@ impl Tracer {
             Step::Page => self.take_page().await?,
             Step::PurgeTick => {
                 let now = Timestamp(now as u64);
-                self.world.engine().purge(now).await.map_err(Failure::Store)?;
+                self.world.engine().purge(now, Pace::Gentle).await.map_err(Failure::Store)?;
             }
             Step::Purge => drop(self.world.purge().await.map_err(Failure::Store)?),
             Step::BuildTick => drop(self.world.engine().build_indexes().await.map_err(Failure::Store)?),

@@ -14,8 +14,8 @@ use std::{ops::Bound, sync::Arc, time::Duration};
 
 use mayfly_engine::{
     Access, AdjustableClock, Container, ContainerDefinition, Database, Direction, DocumentId, Engine, Error,
-    Found, HashRange, InvalidTtl, Operation, Outcome, PageLimit, Position, Purged, Record, Report, Result,
-    ids::SeededIds,
+    Found, HashRange, InvalidTtl, Operation, Outcome, Pace, PageLimit, Position, Purged, Record, Report,
+    Result, ids::SeededIds,
 };
 use mayfly_engine::{Clock, Timestamp};
 use mayfly_storage::{
@@ -326,7 +326,7 @@ impl World {
         let mut sum = Purged::default();
         for _ in 0..TICKS_MAX {
             let now = self.now().await;
-            let tick = self.engine().purge(now).await?;
+            let tick = self.engine().purge(now, Pace::Full).await?;
             sum.documents += tick.documents;
             sum.bytes += tick.bytes;
             sum.next = tick.next;

@@ -2,7 +2,7 @@
 //!
 //! Says what `access` chooses and nothing else, so an explanation cannot differ from what happens.
 
-use mayfly_engine::{Access, Container, HashRange};
+use mayfly_engine::{Access, Container, HashRange, IndexName};
 use mayfly_sql::{
     Hint, PathStep,
     ast::Direction,
@@ -37,7 +37,7 @@ pub fn explain(container: &Container, body: &[u8]) -> Result<Value, ApiError> {
     Ok(json!({
         "readsDocuments": plan.reads_documents(),
         "scope": scope_name,
-        "access": if matches!(chosen, Access::Index { .. }) { "index" } else { "scan" },
+        "access": if matches!(chosen, Access::Index(_)) { "index" } else { "scan" },
         "conditions": conditions,
         "streams": plan.is_streaming(),
         "orderBy": order_by,
@@ -63,7 +63,7 @@ fn condition(container: &Container, hint: &Hint, chosen: &Access) -> Value {
         names.map(|names| names.into_iter().map(KeyStep::Property).collect::<Vec<_>>());
     let indexed = steps.as_ref().is_some_and(|steps| container.is_indexed(steps));
     let used = match (chosen, &steps) {
-        (Access::Index { path, .. }, Some(steps)) => *path == keycode::encode_path(steps),
+        (Access::Index(access), Some(steps)) => access.index == IndexName::Path(keycode::encode_path(steps)),
         _ => false,
     };
     json!({ "path": path_text(&hint.path), "test": test_text(&hint.range), "indexed": indexed, "used": used })

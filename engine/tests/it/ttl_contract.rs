@@ -4,8 +4,8 @@
 //! on the wire) or a machine (speed) is shown where that is; scripts and the model go further into most of these.
 
 use mayfly_engine::{
-    Access, Direction, DocumentId, Error, EventKind, FeedStart, HashRange, InvalidTtl, Operation, Resource,
-    charge,
+    Access, Direction, DocumentId, Error, EventKind, FeedStart, HashRange, InvalidTtl, Operation, Pace,
+    Resource, charge,
 };
 use mayfly_testkit::{
     Backend, World,
@@ -439,7 +439,7 @@ async fn ttl_17_a_backlog_starves_nobody() {
     world.advance(1);
     world.engine().set_read_only(true);
     let now = world.now().await;
-    let tick = world.engine().purge(now).await.unwrap();
+    let tick = world.engine().purge(now, Pace::Gentle).await.unwrap();
     assert!(tick.more, "one tick does not take a thousand documents");
     let usage = world.engine().usage(&world.must_container("other"), now).await.unwrap();
     assert_eq!((usage.backlog.documents, usage.purged.documents), (0, 1));
