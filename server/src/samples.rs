@@ -7,12 +7,12 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use mayfly_engine::{Engine, Usage};
+use mayfly_engine::{Clock, Engine, SystemClock, Usage};
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::{
-    clock, memory,
+    memory,
     metrics::{BUCKETS_SECONDS, Metrics},
 };
 
@@ -66,7 +66,7 @@ impl Samples {
     /// Takes one more.
     pub fn take(&self, metrics: &Metrics, usages: &[Usage], engine: &Engine) {
         let mut sample = Sample {
-            unix_seconds: clock::unix_seconds(),
+            unix_seconds: SystemClock.now().seconds(),
             disk_bytes: engine.store_stats().disk_bytes,
             memory_bytes: memory::resident_bytes(),
             ..Sample::default()
