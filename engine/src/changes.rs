@@ -27,6 +27,15 @@ pub(crate) struct Change<'a> {
     pub after: Option<&'a Record>,
 }
 
+/// What the feed says about a document that goes.
+pub(crate) struct Felled {
+    pub lsn: u64,
+    pub ordinal: u16,
+    pub size: u32,
+    /// If it was read.
+    pub record: Option<Record>,
+}
+
 /// A batch in the making, for one slot.
 pub(crate) struct Changes<'a> {
     container: &'a Container,
@@ -116,6 +125,16 @@ impl<'a> Changes<'a> {
             value: entry.encode(),
             marks: vec![mark(MarkAt::Key(SEQ_IN_KEY))],
         });
+    }
+
+    /// Takes a document away and leaves its index entries for a sweep: each says by itself that it is gone. One that
+    /// has unique keys, or an expiry entry, needs its record for those.
+    pub fn fell(&mut self, document: &DocumentKey, feed: &Felled) -> Result<()> {
+        self.batch.deletes.push(self.shard.sequenced(Family::Feed, feed.lsn, feed.ordinal));
+        self.batch.deletes.push(self.shard.record(document));
+        self.tally[0] -= 1;
+        self.tally[1] -= i64::from(feed.size);
+        self.change_unique(document, feed.record.as_ref(), None)
     }
 
     /// Index and expiry entries: out with what only the old version has, in with the new version's.

@@ -23,6 +23,7 @@ use crate::{
     ids::{Ids, RandomIds},
     keys::{CATALOG, DocumentId, DocumentKey, Family, Shard},
     metrics::Metrics,
+    purge::MASS,
     record::Record,
     timeline::Timeline,
 };
@@ -44,6 +45,7 @@ struct Inner {
     metrics: Metrics,
     read_only: AtomicBool,
     unreclaimed: AtomicU64,
+    mass: u64,
 }
 
 /// Collects what an engine is made of.
@@ -51,9 +53,16 @@ pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    mass: u64,
 }
 
 impl Builder {
+    /// Sweeps after purging at least so many documents, instead of deleting each of their index entries.
+    pub fn mass(mut self, documents: u64) -> Self {
+        self.mass = documents;
+        self
+    }
+
     /// Takes the time from `clock`.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -79,6 +88,7 @@ impl Builder {
             metrics: Metrics::default(),
             read_only: AtomicBool::new(false),
             unreclaimed: AtomicU64::new(0),
+            mass: self.mass,
         };
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -101,7 +111,7 @@ async fn check_layout(store: &dyn Store) -> Result<()> {
 impl Engine {
     /// Starts from a store; the machine's clock and random identifiers unless told otherwise.
     pub fn builder(store: Arc<dyn Store>) -> Builder {
-        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), mass: MASS }
     }
 
     /// The time for a request or a page of one. Take it once and pass it on.
@@ -153,6 +163,11 @@ impl Engine {
     /// Bytes purged since the store was last asked to give space back.
     pub(crate) fn unreclaimed(&self) -> &AtomicU64 {
         &self.inner.unreclaimed
+    }
+
+    /// How many documents are worth a sweep.
+    pub(crate) fn mass(&self) -> u64 {
+        self.inner.mass
     }
 
     /// What the store says about itself.

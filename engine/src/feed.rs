@@ -155,7 +155,7 @@ impl Engine {
 
     /// The last commit whose feed entries are all of an earlier second. `_ts` never goes down along a feed, so this is
     /// a binary search by sequence number, a few seeks however long the feed is.
-    async fn commit_before(&self, shard: Shard, seconds: u64) -> Result<u64> {
+    pub(crate) async fn commit_before(&self, shard: Shard, seconds: u64) -> Result<u64> {
         let (mut low, mut high) = (0, self.counter(shard).await?.seq);
         let snapshot = self.store().snapshot().await?;
         while low < high {

@@ -15,9 +15,13 @@
 //! A store may keep what was deleted in its files. Giving those back is dear, so it is asked to only after a good part
 //! of what it holds was purged.
 
+mod mass;
 mod search;
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use mayfly_storage::{
     Error as StoreError,
@@ -25,7 +29,7 @@ use mayfly_storage::{
 };
 
 use crate::{
-    changes::{Change, Changes},
+    changes::{Change, Changes, Felled},
     clock::Timestamp,
     container::Container,
     engine::Engine,
@@ -35,6 +39,8 @@ use crate::{
     record::Record,
     ttl::Cuts,
 };
+pub use mass::MASS;
+pub(crate) use mass::{may_be_left, swept_through};
 use search::Search;
 
 /// Documents removed in one batch. Larger ones did not purge faster and held up writes for longer.
@@ -182,7 +188,8 @@ impl Engine {
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;
-        let Search { mut victims, mut walked_to, more, next, .. } = search;
+        let mass = self.mass_through(&search, pace).await?;
+        let Search { mut victims, fellable, mut walked_to, more, next, .. } = search;
         if container.definition().log_minutes.is_none() {
             // In the order of their keys: their records lie together on disk, and so do the entries that go. A log
             // tells them as they were found, which is more or less as they went.
@@ -195,6 +202,8 @@ impl Engine {
             cuts: &cuts,
             now,
             pace,
+            mass,
+            fellable,
             ground: Ground::read(&*snapshot, shard).await?,
         };
         let mut tick = Tick { purged: Purged { more, next, ..Purged::default() }, lost: false };
@@ -327,6 +336,9 @@ struct Removal<'a> {
     cuts: &'a Cuts,
     now: Timestamp,
     pace: Pace,
+    /// Up to which second documents are felled, if they are.
+    mass: Option<u64>,
+    fellable: HashMap<DocumentKey, Felled>,
     ground: Ground,
 }
 
@@ -336,8 +348,13 @@ impl Removal<'_> {
     /// At a gentle pace each record is guarded, so that a write elsewhere in the slot does not matter. At full pace the
     /// slot's counter is: one look instead of one for each document, and any write at all sends us back.
     async fn batch(&mut self, victims: &[DocumentKey], position: Option<Vec<u8>>) -> Result<Option<Removed>> {
-        let keys: Vec<_> = victims.iter().map(|document| self.shard.record(document)).collect();
-        let records = self.snapshot.get_many(&keys).await?;
+        let has_log = self.container.definition().log_minutes.is_some();
+        // What is felled needs its record only for what the feed does not say.
+        let needs_records = self.mass.is_none() || has_log || !self.container.unique_keys.is_empty();
+        let is_read = |document: &&DocumentKey| needs_records || !self.fellable.contains_key(*document);
+        let keys: Vec<_> =
+            victims.iter().filter(is_read).map(|document| self.shard.record(document)).collect();
+        let mut records = self.snapshot.get_many(&keys).await?.into_iter();
         let mut changes = match self.pace {
             Pace::Gentle => Changes::new(self.container, self.shard),
             Pace::Full => {
@@ -345,20 +362,29 @@ impl Removal<'_> {
                 Changes::relying_on(self.container, self.shard, no_writes)
             }
         };
-        let has_log = self.container.definition().log_minutes.is_some();
         let (mut documents, mut bytes) = (0, 0);
-        for (document, record) in victims.iter().zip(records) {
-            let Some(record) = record.map(Record::decode).transpose()? else { continue };
+        for document in victims {
+            let felled = self.mass.and_then(|_| self.fellable.remove(document));
+            if let (Some(felled), false) = (&felled, needs_records) {
+                changes.fell(document, felled)?;
+                documents += 1;
+                bytes += u64::from(felled.size);
+                continue;
+            }
+            let Some(record) = records.next().flatten().map(Record::decode).transpose()? else { continue };
             if self.cuts.is_live(&record.life) {
                 continue;
             }
-            changes.add(&Change { document, before: Some(&record), after: None })?;
+            documents += 1;
+            bytes += u64::from(record.size());
             if has_log {
                 let at = self.container.ttl().expired_at(&record.life, self.cuts);
                 changes.log(&Event::expired(self.now.seconds(), document, &record, at));
             }
-            documents += 1;
-            bytes += u64::from(record.size());
+            match felled {
+                Some(felled) => changes.fell(document, &Felled { record: Some(record), ..felled })?,
+                None => drop(changes.add(&Change { document, before: Some(&record), after: None })?),
+            }
         }
         if documents == 0 {
             let position = position.map(|position| position_batch(self.container, self.shard, position));
@@ -366,6 +392,9 @@ impl Removal<'_> {
         }
         if let Some(position) = position {
             changes.put(self.shard.single(Family::PurgePosition), position);
+        }
+        if let Some(through) = self.mass {
+            changes.put(self.shard.single(Family::Sweep), through.to_be_bytes().to_vec());
         }
         let mut batch = changes.into_purge(self.now.seconds());
         // Two purges of one document would count it twice, and one beside a rewrite of its dates would leave some.

@@ -156,6 +156,7 @@ impl Backend for Node {
         tasks.spawn(until(stopping.clone(), async move {
             loop {
                 node.caught_up.notified().await;
+                node.log_failure("sweeping", node.engine.sweep().await);
                 node.log_failure("giving space back", node.engine.reclaim().await);
             }
         }));

@@ -68,6 +68,8 @@ pub struct World {
     ground: Ground,
     clock: Arc<AdjustableClock>,
     ids: Arc<SeededIds>,
+    /// How many documents are worth a sweep, if not as many as usual.
+    mass: Option<u64>,
     open: Option<(Engine, Arc<Recorder<dyn Store>>)>,
 }
 
@@ -84,6 +86,13 @@ impl World {
         world
     }
 
+    /// The same world, but so few documents are purged in mass.
+    pub async fn with_mass(mut self, documents: u64) -> Self {
+        self.mass = Some(documents);
+        self.reopen().await.expect("a store opens again");
+        self
+    }
+
     /// A world on a store of the test's own, with whatever is in it.
     pub async fn on(store: Arc<dyn Store>, clock: Timestamp) -> Result<Self> {
         Self::at(Ground::Given(store), clock).await
@@ -91,7 +100,7 @@ impl World {
 
     async fn at(ground: Ground, clock: Timestamp) -> Result<Self> {
         let clock = Arc::new(AdjustableClock::frozen(clock));
-        let mut world = Self { ground, clock, ids: Arc::default(), open: None };
+        let mut world = Self { ground, clock, ids: Arc::default(), mass: None, open: None };
         world.open().await?;
         Ok(world)
     }
@@ -110,6 +119,10 @@ impl World {
         };
         let recorder = Arc::new(Recorder::new(store));
         let builder = Engine::builder(recorder.clone()).clock(self.clock.clone()).ids(self.ids.clone());
+        let builder = match self.mass {
+            Some(mass) => builder.mass(mass),
+            None => builder,
+        };
         self.open = Some((builder.open().await?, recorder));
         Ok(())
     }
@@ -331,6 +344,7 @@ impl World {
             sum.bytes += tick.bytes;
             sum.next = tick.next;
             if !tick.more {
+                self.engine().sweep().await?;
                 return Ok(sum);
             }
         }

@@ -104,6 +104,7 @@ async fn ours(count: usize, indexing: IndexingPolicy) -> f64 {
             let tick = engine.purge(later, Pace::Full).await.expect("a tick");
             purged += tick.documents;
             if !tick.more {
+                engine.sweep().await.expect("a sweep");
                 return purged;
             }
         }

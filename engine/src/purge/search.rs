@@ -1,15 +1,16 @@
 //! The search for what has expired in one slot: in the order it expired, and never at what is alive.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use mayfly_storage::store::{Direction, KeyRange, PageLimit, Snapshot};
 
 use super::earlier;
 use crate::{
+    changes::Felled,
     clock::Timestamp,
     container::Container,
     error::Result,
-    keys::{DocumentKey, Family, PREFIX_LEN, Shard, from_ordered, ordered},
+    keys::{DocumentKey, Family, PREFIX_LEN, Shard, from_ordered, ordered, sequence_of},
     record::FeedEntry,
     ttl::{Cuts, DefaultTtl, OwnTtl},
 };
@@ -22,6 +23,8 @@ pub(super) struct Search<'a> {
     cuts: &'a Cuts,
     victims_max: usize,
     pub victims: Vec<DocumentKey>,
+    /// Of those that the feed shows: the ones that expire by the default alone.
+    pub fellable: HashMap<DocumentKey, Felled>,
     seen: HashSet<DocumentKey>,
     /// How far the feed has been walked, if further than before.
     pub walked_to: Option<Vec<u8>>,
@@ -44,11 +47,24 @@ impl<'a> Search<'a> {
             cuts,
             victims_max,
             victims: Vec::new(),
+            fellable: HashMap::new(),
             seen: HashSet::new(),
             walked_to: None,
             more: false,
             next: None,
         }
+    }
+
+    pub fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    pub fn cuts(&self) -> &Cuts {
+        self.cuts
+    }
+
+    pub fn snapshot(&self) -> &dyn Snapshot {
+        self.snapshot
     }
 
     fn limit(&self) -> PageLimit {
@@ -90,6 +106,11 @@ impl<'a> Search<'a> {
                 break;
             }
             if inherits {
+                if entry.life.dates.is_empty() {
+                    let (lsn, ordinal) = sequence_of(key)?;
+                    let felled = Felled { lsn, ordinal, size: entry.size, record: None };
+                    self.fellable.insert(entry.document.clone(), felled);
+                }
                 self.take(entry.document);
             }
             position = [&key[head..], &[0]].concat();

@@ -350,6 +350,45 @@ async fn ttl_13_purge_takes_what_is_due_and_all_of_it() {
     }
 }
 
+/// 13. Purge in mass leaves index entries for a sweep: nobody sees them, a crash forgets none, and then they are gone.
+#[tokio::test]
+async fn ttl_13_purge_in_mass_leaves_nothing_either() {
+    for backend in BACKENDS {
+        let mut world = World::new(backend).await.with_mass(100).await;
+        let mut with_all = definition("c", "/pk");
+        with_all.default_ttl = Some(100.try_into().unwrap());
+        with_all.unique_keys = vec![vec!["/u".to_owned()]];
+        world.create_container_in_slots(with_all, 2).await.unwrap();
+        world.create_container(definition_with_ttl("plain", Some(100))).await.unwrap();
+        let body = |n: usize, more: &str| format!(r#"{{"id":"{n}","pk":{},"u":{n},"n":{n}{more}}}"#, n % 7);
+        for n in 0..400 {
+            let ttl = if n % 10 == 0 { r#","ttl":1000"# } else { "" };
+            world.create("c", &body(n, ttl)).await.unwrap();
+            world.create("plain", &body(n, ttl)).await.unwrap();
+        }
+        world.advance(100);
+        let now = world.now().await;
+        let before = world.must_be_clean().await;
+        while world.engine().purge(now, Pace::Full).await.unwrap().more {}
+        let felled = world.must_be_clean().await;
+        assert_eq!((before.records, felled.records), (800, 80));
+        assert!(felled.entries > 1000, "{} entries are left for the sweep", felled.entries);
+        for name in ["c", "plain"] {
+            assert_eq!(seen_by_all_walks(&world, name).await[..4], [40; 4]);
+        }
+        // One that comes back with another value, and one with the same.
+        world.create("c", r#"{"id":"1","pk":1,"u":1,"n":-1}"#).await.unwrap();
+        world.create("c", r#"{"id":"2","pk":2,"u":2,"n":2}"#).await.unwrap();
+        world.crash().await.unwrap();
+        assert!(world.engine().sweep().await.unwrap());
+        let swept = world.must_be_clean().await;
+        assert_eq!(swept.records, 82);
+        // Feed, own deadline, unique key and five leaves; without own deadline and ttl; without unique key.
+        assert_eq!(swept.entries, 40 * 8 + 2 * 6 + 40 * 7);
+        assert!(!world.engine().sweep().await.unwrap(), "it was done");
+    }
+}
+
 /// 15. Purge costs the user nothing: no charge changes, and expired documents count nowhere.
 #[tokio::test]
 async fn ttl_15_expired_documents_cost_nothing() {

@@ -110,7 +110,11 @@ enum Background {
 }
 
 async fn run(trace: &Trace, backend: Backend, background: Background) -> Result<Vec<String>, Failure> {
-    let mut tracer = Tracer::new(World::new(backend).await, trace.0).await?;
+    let mut world = World::new(backend).await;
+    if matches!(background, Background::Everywhere) {
+        world = world.with_mass(1).await;
+    }
+    let mut tracer = Tracer::new(world, trace.0).await?;
     for step in &trace.1 {
         if matches!(background, Background::Nowhere) && step.is_background() {
             continue;
@@ -143,6 +147,7 @@ fn check(trace: &Trace, on_files: bool) -> Result<(), String> {
     }
     if on_files {
         run(Backend::Mirrored, Background::AsTraced)?;
+        run(Backend::Mirrored, Background::Everywhere)?;
     }
     Ok(())
 }
@@ -151,7 +156,8 @@ fn check(trace: &Trace, on_files: bool) -> Result<(), String> {
 fn check_log(trace: &Trace) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let traced = runtime.block_on(async {
-        let mut tracer = Tracer::logged(World::new(Backend::Memory).await, trace.0).await?;
+        let world = World::new(Backend::Memory).await.with_mass(2).await;
+        let mut tracer = Tracer::logged(world, trace.0).await?;
         for step in &trace.1 {
             tracer.step(step).await?;
         }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   stir, flush   the marks lie in tables, and the store's own snapshot is past them
-//!   merge         marks and what they hide are gone; twice if values are left in files that are full of holes
+//!   merge         marks and what they hide are gone, and withered rows if this is a sweep; twice if values are left in files that are full of holes
 //!   stir, flush   the store's own snapshot is past the merge: files that are not referred to are removed
 //!   fill, flush   the journal is begun anew; the library does so at 64 MB and not before
 //! ```
@@ -38,7 +38,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    store::{Batch, KEY_BYTES_MAX, Key, Slot, Space, Urgency},
+    store::{Batch, KEY_BYTES_MAX, Key, Slot, Space, Urgency, Withered},
 };
 
 /// Holes in files of values that are worth a second merge, which moves keys and what lives in those files.
@@ -76,6 +76,8 @@ pub struct Reclaim {
     pub tree_path: PathBuf,
     /// Held while one is under way.
     pub turn: Arc<Mutex<()>>,
+    /// What to leave out of the merge.
+    pub withered: Vec<Withered>,
 }
 
 impl Reclaim {
@@ -95,7 +97,15 @@ impl Reclaim {
     }
 
     fn run_here(&self) -> Result<()> {
-        let Some(_turn) = self.turn.try_lock() else { return Ok(()) };
+        // Who only wants space is served by the one who is at it; a sweep is not.
+        let _turn = match self.withered.is_empty() {
+            true => self.turn.try_lock(),
+            false => Some(self.turn.lock()),
+        };
+        if _turn.is_none() {
+            return Ok(());
+        }
+        let _swept = self.trees.sweeping.begin(self.withered.clone());
         self.flush()?;
         self.merge()?;
         self.flush()?;
