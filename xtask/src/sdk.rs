@@ -1,8 +1,9 @@
 //! The `sdk` group: the vendors' own clients against the release binary.
 //!
-//! Two servers serve both languages: one in memory with a clock that the tests move, so that a TTL of a month takes
-//! no longer than one of a second, and one on disk with the machine's clock, for the few tests that wait. What a suite
-//! needs to know it finds in its environment.
+//! Three servers serve both languages: one in memory with a clock that the tests move, so that a TTL of a month takes
+//! no longer than one of a second; one on disk with the machine's clock, for the few tests that wait; and one that
+//! holds containers to their request units and takes Entra tokens. What a suite needs to know it finds in its
+//! environment.
 
 use std::{
     fs,
@@ -40,6 +41,7 @@ pub fn run() -> Result<String> {
 
     servers.in_memory.stop()?;
     servers.on_disk.stop()?;
+    servers.limited.stop()?;
     shell::run(Command::new(server::binary()).arg("check").arg("--data-dir").arg(servers.data_dir))?;
     Ok(count.to_string())
 }
@@ -47,6 +49,7 @@ pub fn run() -> Result<String> {
 struct Servers {
     in_memory: Server,
     on_disk: Server,
+    limited: Server,
     /// The certificate of the server in memory; the other one is reached over plain HTTP.
     ca_file: PathBuf,
     data_dir: PathBuf,
@@ -57,10 +60,11 @@ impl Servers {
         let data_dir = work.join("data");
         let in_memory = Server::start(&["--store", "memory", "--dev-clock"])?;
         let on_disk = Server::start(&["--data-dir".as_ref(), data_dir.as_os_str()])?;
+        let limited = Server::start(&["--store", "memory", "--dev-clock", "--throttle", "--dev-entra"])?;
         let ca_file = work.join("ca.pem");
         let answer = Client::connect(in_memory.port)?.get("/_explorer/emulator.pem")?;
         fs::write(&ca_file, answer.body)?;
-        Ok(Self { in_memory, on_disk, ca_file, data_dir })
+        Ok(Self { in_memory, on_disk, limited, ca_file, data_dir })
     }
 
     /// Tells a suite where everything is.
@@ -72,6 +76,7 @@ impl Servers {
             .env("MAYFLY_TEST_HTTPS", format!("https://localhost:{memory}/"))
             .env("MAYFLY_TEST_CA", &self.ca_file)
             .env("MAYFLY_TEST_DISK", format!("http://localhost:{disk}/"))
+            .env("MAYFLY_TEST_LIMITED", format!("http://localhost:{}/", self.limited.port))
     }
 }
 

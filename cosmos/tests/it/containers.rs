@@ -72,6 +72,7 @@ async fn answers_say_where_they_come_from() {
     let item = account.item(json!({ "id": "1", "pk": "a" })).await.ok();
     assert_eq!(item.header("x-ms-alt-content-path"), "dbs/db/colls/c");
     assert_eq!(item.header("x-ms-content-path"), made.json()["_rid"]);
+    assert_eq!(item.header("content-location"), "http://localhost:8081/dbs/db/colls/c/docs");
     for name in [
         "x-ms-activity-id",
         "x-ms-request-charge",
