@@ -18,7 +18,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::Body as HttpBody,
-    header::{AUTHORIZATION, DATE, HOST, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_LOCATION, DATE, HOST, HeaderValue},
     http::request::Parts,
 };
 use mayfly_engine::{Clock as _, Engine, SystemClock, charge, clock::Stopwatch, ids};
@@ -170,6 +170,7 @@ impl Cosmos {
         if reply.status() != StatusCode::NOT_MODIFIED {
             reply.set_default(&DATE, http_date::format(now.seconds()));
         }
+        reply.set(&CONTENT_LOCATION, format_args!("{base_url}{}", parts.uri.path().trim_start_matches('/')));
         Ok(reply)
     }
 

@@ -1,7 +1,9 @@
 //! Session tokens and consistency levels: what a client has seen already, and how fresh an answer it asks for.
 //!
-//! A token names commits, `{range}:{version}#{commit}` for each partition key range, joined by commas. Answers carry
-//! the last commit of the ranges they come from; a read that brings a token is refused if a range it looks at has not
+//! A token names commits, `{range}:{version}#{commit}` for each partition key range, joined by commas. The version is
+//! the container's number: clients take the higher version for the newer one, and some keep the tokens of a container
+//! that was made again, or of one whose RID they do not know, under the wrong name. So a token of another container is
+//! known as such and passed over. Answers carry the last commit of the ranges they come from; a read that brings a token is refused if a range it looks at has not
 //! got that far. On one node that happens only if data was lost or the token is somebody else's, and then the refusal
 //! is what keeps the client from taking old data for new.
 //!
@@ -17,32 +19,45 @@ use crate::{
 /// The consistency of the account, which a request may weaken and not strengthen.
 const ACCOUNT_LEVEL: Level = Level::Session;
 
-/// Commits, by partition key range, as a client sent them.
+/// What a client says it has seen of one range.
 #[derive(Debug, PartialEq, Eq)]
-struct SessionToken(Vec<(u16, u64)>);
+struct Seen {
+    range: u16,
+    /// None where the client says nothing about the container.
+    container: Option<u32>,
+    commit: u64,
+}
+
+/// What a client has seen, as it was sent.
+#[derive(Debug, PartialEq, Eq)]
+struct SessionToken(Vec<Seen>);
 
 impl SessionToken {
     fn parse(text: &str) -> Result<Self, ApiError> {
         let invalid = || ApiError::invalid_session_token(text);
         let part = |part: &str| {
             let (range, progress) = part.trim().split_once(':')?;
-            Some((range.parse().ok()?, commit_of(progress)?))
+            let (container, commit) = progress_of(progress)?;
+            Some(Seen { range: range.parse().ok()?, container, commit })
         };
         text.split(',').map(|text| part(text).ok_or_else(invalid)).collect::<Result<_, _>>().map(Self)
     }
 }
 
-/// The commit in `version#commit[#region=commit…]`, or in the oldest clients' bare number.
-fn commit_of(progress: &str) -> Option<u64> {
+/// Version and commit in `version#commit[#region=commit…]`, or in the oldest clients' bare number.
+fn progress_of(progress: &str) -> Option<(Option<u32>, u64)> {
     let mut parts = progress.split('#');
     let first = parts.next()?;
-    let Some(commit) = parts.next() else { return first.parse().ok() };
-    first.parse::<i64>().ok()?;
+    let Some(commit) = parts.next() else { return Some((None, first.parse().ok()?)) };
+    let container = match first.parse::<i64>().ok()? {
+        -1 => None,
+        version => Some(u32::try_from(version).unwrap_or(u32::MAX)),
+    };
     let region = |text: &str| {
         let (region, commit) = text.split_once('=')?;
         Some((region.parse::<u32>().ok()?, commit.parse::<i64>().ok()?))
     };
-    parts.all(|text| region(text).is_some()).then(|| commit.parse().ok())?
+    parts.all(|text| region(text).is_some()).then_some((container, commit.parse().ok()?))
 }
 
 /// Consistency levels, the strongest first.
@@ -98,8 +113,9 @@ pub async fn check(call: &Call<'_>, intent: Intent) -> Result<(), ApiError> {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (_, container) = call.owner(name)?;
     let slots = slots(call, &container)?;
-    for (range, seen) in token.0 {
-        if slots.contains(&range) && seen > call.engine.lsn(&container, range).await? {
+    for seen in token.0 {
+        let here = slots.contains(&seen.range) && seen.container.is_none_or(|id| id == container.id);
+        if here && seen.commit > call.engine.lsn(&container, seen.range).await? {
             return Err(ApiError::read_session_not_available());
         }
     }
@@ -119,15 +135,15 @@ pub async fn stamp(call: &Call<'_>, reply: &mut Reply) -> Result<(), ApiError> {
     }
     let mut parts = Vec::with_capacity(slots.len());
     for slot in slots {
-        parts.push(part(slot, call.engine.lsn(&container, slot).await?));
+        parts.push(part(&container, slot, call.engine.lsn(&container, slot).await?));
     }
     reply.set(&headers::SESSION_TOKEN, parts.join(","));
     Ok(())
 }
 
 /// What an answer says about one range.
-pub fn part(slot: u16, lsn: u64) -> String {
-    format!("{slot}:-1#{lsn}")
+pub fn part(container: &Container, slot: u16, lsn: u64) -> String {
+    format!("{slot}:{}#{lsn}", container.id)
 }
 
 /// The ranges a request looks at.
@@ -146,12 +162,14 @@ mod tests {
     #[test]
     fn every_written_form_is_read() {
         for (text, parts) in [
-            ("0:-1#5", vec![(0, 5)]),
-            ("0:12", vec![(0, 12)]),
-            ("3:1#9#2=7#5=-1", vec![(3, 9)]),
-            ("0:-1#5, 1:-1#0", vec![(0, 5), (1, 0)]),
+            ("0:-1#5", vec![(0, None, 5)]),
+            ("0:12", vec![(0, None, 12)]),
+            ("3:1#9#2=7#5=-1", vec![(3, Some(1), 9)]),
+            ("0:7#5, 1:7#0", vec![(0, Some(7), 5), (1, Some(7), 0)]),
         ] {
-            assert_eq!(SessionToken::parse(text).unwrap().0, parts, "{text}");
+            let seen = SessionToken::parse(text).unwrap().0;
+            let seen: Vec<_> = seen.iter().map(|seen| (seen.range, seen.container, seen.commit)).collect();
+            assert_eq!(seen, parts, "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The `sdk` group: the vendors' own clients against the release binary.
 //!
-//! Both languages are served by the same two servers; see `servers`.
+//! Both languages are served by the same three servers; see `servers`.
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -1,8 +1,8 @@
 //! The servers that suites of real clients run against.
 //!
-//! Two serve every language: one in memory with a clock that the tests move, so that a TTL of a month takes no longer than
-//! one of a second, and one on disk with the machine's clock, for the few tests that wait. What a suite needs to know it
-//! finds in its environment.
+//! Three serve every language: one in memory with a clock that the tests move, so that a TTL of a month takes no longer
+//! than one of a second; one on disk with the machine's clock, for the few tests that wait; and one that holds containers
+//! to their request units and takes Entra tokens. What a suite needs to know it finds in its environment.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -14,17 +14,18 @@ use crate::{
     shell::{self, Result, target},
 };
 
-/// The two of them.
+/// The three of them.
 pub struct Servers {
     in_memory: Server,
     on_disk: Server,
-    /// The certificate of the server in memory; the other one is reached over plain HTTP.
+    limited: Server,
+    /// The certificate of the server in memory; the others are reached over plain HTTP.
     ca_file: PathBuf,
     data_dir: PathBuf,
 }
 
 impl Servers {
-    /// Starts both; what they leave behind goes under `target/NAME`.
+    /// Starts them; what they leave behind goes under `target/NAME`.
     pub fn start(name: &str) -> Result<Self> {
         let work = target().join(name);
         if work.exists() {
@@ -34,10 +35,11 @@ impl Servers {
         let data_dir = work.join("data");
         let in_memory = Server::start(&["--store", "memory", "--dev-clock"])?;
         let on_disk = Server::start(&["--data-dir".as_ref(), data_dir.as_os_str()])?;
+        let limited = Server::start(&["--store", "memory", "--dev-clock", "--throttle", "--dev-entra"])?;
         let ca_file = work.join("ca.pem");
         let answer = Client::connect(in_memory.port)?.get("/_explorer/emulator.pem")?;
         fs::write(&ca_file, answer.body)?;
-        Ok(Self { in_memory, on_disk, ca_file, data_dir })
+        Ok(Self { in_memory, on_disk, limited, ca_file, data_dir })
     }
 
     /// Tells a suite where everything is.
@@ -49,12 +51,14 @@ impl Servers {
             .env("MAYFLY_TEST_HTTPS", format!("https://localhost:{memory}/"))
             .env("MAYFLY_TEST_CA", &self.ca_file)
             .env("MAYFLY_TEST_DISK", format!("http://localhost:{disk}/"))
+            .env("MAYFLY_TEST_LIMITED", format!("http://localhost:{}/", self.limited.port))
     }
 
-    /// Stops both, and has the data directory checked.
+    /// Stops them, and has the data directory checked.
     pub fn stop(self) -> Result<()> {
         self.in_memory.stop()?;
         self.on_disk.stop()?;
+        self.limited.stop()?;
         shell::run(Command::new(server::binary()).arg("check").arg("--data-dir").arg(self.data_dir))
     }
 }

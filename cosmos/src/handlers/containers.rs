@@ -112,12 +112,15 @@ async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> A
 async fn with_progress(call: &Call<'_>, reply: Reply, container: &Container) -> Answer {
     let progress = i16::from(call.engine.index_progress(container).await?);
     let lazy = container.definition().indexing.mode == IndexingMode::Lazy;
-    let (progress, lazy_progress) = if lazy { (100, progress) } else { (progress, -1) };
     let database = call.engine.database_by_id(container.database)?;
     let path = format!("dbs/{}", database.name);
+    let reply = match lazy {
+        true => reply
+            .with(&headers::INDEX_TRANSFORMATION_PROGRESS, 100)
+            .with(&headers::LAZY_INDEXING_PROGRESS, progress),
+        false => reply.with(&headers::INDEX_TRANSFORMATION_PROGRESS, progress),
+    };
     Ok(reply
-        .with(&headers::INDEX_TRANSFORMATION_PROGRESS, progress)
-        .with(&headers::LAZY_INDEXING_PROGRESS, lazy_progress)
         .with(&headers::CONTENT_PATH, resource::database_rid(&database))
         .with(&headers::ALT_CONTENT_PATH, documents::header_path(&path)))
 }

@@ -223,7 +223,7 @@ pub fn header_path(path: &str) -> String {
 pub fn with_session(reply: Reply, database: &Database, container: &Container, slot: u16, lsn: u64) -> Reply {
     let path = format!("dbs/{}/colls/{}", database.name, container.name());
     reply
-        .with(&headers::SESSION_TOKEN, session::part(slot, lsn))
+        .with(&headers::SESSION_TOKEN, session::part(container, slot, lsn))
         .with(&headers::LSN, lsn)
         .with(&headers::LOCAL_LSN, lsn)
         .with(&headers::GLOBAL_COMMITTED_LSN, lsn)

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod containers;
+mod conventions;
 mod entra;
 mod harness;
 mod keys;
