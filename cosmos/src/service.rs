@@ -10,6 +10,8 @@
 //!
 //! An error at any step becomes a body in the protocol's shape, and is logged here if it is ours.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
@@ -19,6 +21,7 @@ use hyper::{
     http::request::Parts,
 };
 use mayfly_engine::{Clock as _, Engine, SystemClock, clock::Stopwatch, ids};
+use tokio::time::timeout;
 use tracing::error;
 
 use crate::{
@@ -34,6 +37,9 @@ use crate::{
 
 /// The most a request may weigh. A document of 2 MB and its envelope fit.
 const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 64 * 1024;
+
+/// How long a body may take. The largest one needs less than half of it on a line of one megabit a second.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 const GATEWAY_VERSION: &str = "version=2.14.0";
 
@@ -187,16 +193,37 @@ where
     B: HttpBody<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, REQUEST_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large()),
-        Err(_) => Err(ApiError::bad_request("The request body could not be read.")),
+    match timeout(BODY_TIMEOUT, Limited::new(body, REQUEST_BYTES_MAX).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::too_large()),
+        Ok(Err(_)) => Err(ApiError::bad_request("The request body could not be read.")),
+        Err(_) => Err(ApiError::new(408, 0, "The request body took too long to arrive.")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A body of which nothing ever comes.
+    struct Silent;
+
+    impl HttpBody for Silent {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
+            std::task::Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_given_up() {
+        assert_eq!(read_body(Silent).await.unwrap_err().status, 408);
+    }
 
     #[test]
     fn a_request_that_counts_on_a_trigger_is_refused() {
