@@ -7,6 +7,7 @@
 pub mod documents;
 pub mod latency;
 pub mod replay;
+pub mod rest;
 
 use std::{
     future::Future,
