@@ -11,7 +11,7 @@ use mayfly_value::{
 use std::sync::Arc;
 
 /// Logical partitions that the documents are spread over.
-const PARTITIONS: usize = 1000;
+pub const PARTITIONS: usize = 1000;
 
 /// The text of document `n`: ten leaves that the policy of [`container`] indexes, and a payload that it does not.
 pub fn text(n: usize) -> String {

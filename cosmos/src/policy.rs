@@ -55,6 +55,13 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
     if body.contains_key("ttlPropertyPath") {
         return Err(ApiError::not_implemented("The container property ttlPropertyPath"));
     }
+    let mut others = others(body)?;
+    // Clients take no version for the first one, and are shown what they sent: with a version, or without.
+    if partition_key.version == 1 && body["partitionKey"]["version"].is_null() {
+        let mut shown = partition_key_json(&partition_key);
+        shown.as_object_mut().map(|shown| shown.remove("version"));
+        others.insert("partitionKey".into(), shown);
+    }
     let definition = ContainerDefinition {
         name,
         partition_key,
@@ -66,7 +73,7 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
         unique_keys: unique_keys(body.get("uniqueKeyPolicy"))?,
         default_ttl: default_ttl(body.get("defaultTtl"))?,
         log_minutes: log_minutes(body.get("changeFeedPolicy"))?,
-        others: others(body)?,
+        others,
     };
     spatial::check(&definition)?;
     vectors::check(&definition)?;
@@ -158,11 +165,7 @@ fn partition_key_json(definition: &KeyDefinition) -> Value {
         KeyKind::MultiHash => "MultiHash",
     };
     let paths: Vec<_> = definition.paths.iter().map(|path| path.written()).collect();
-    // The first version is written by leaving it out, as the service does: clients take nothing for 1.
-    match definition.version {
-        1 => json!({ "paths": paths, "kind": kind }),
-        version => json!({ "paths": paths, "kind": kind, "version": version }),
-    }
+    json!({ "paths": paths, "kind": kind, "version": definition.version })
 }
 
 fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
@@ -288,4 +291,24 @@ fn log_minutes(policy: Option<&Value>) -> Result<Option<u32>, ApiError> {
 fn kept(object: &Object, names: &[&str]) -> Object {
     let wanted = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
     names.iter().filter(wanted).map(|name| ((*name).to_owned(), object[*name].clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_key_is_shown_as_it_was_sent() {
+        let shown = |key: Value| {
+            let body = json!({ "id": "c", "partitionKey": key });
+            to_json(&from_json(body.as_object().unwrap()).unwrap())["partitionKey"].clone()
+        };
+        assert_eq!(shown(json!({ "paths": ["/a"] })), json!({ "paths": ["/a"], "kind": "Hash" }));
+        for version in [1, 2] {
+            let sent = json!({ "paths": ["/a"], "kind": "Hash", "version": version });
+            assert_eq!(shown(sent.clone()), sent);
+        }
+        let hierarchical = json!({ "paths": ["/a", "/b"], "kind": "MultiHash", "version": 2 });
+        assert_eq!(shown(json!({ "paths": ["/a", "/b"] })), hierarchical);
+    }
 }

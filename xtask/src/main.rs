@@ -6,6 +6,7 @@
 mod bench;
 mod client;
 mod clients;
+mod conformance;
 mod crash;
 mod docs;
 mod machine;
@@ -20,12 +21,13 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [GROUP]        all tests, or one group of them
+cargo xtask conformance [SUITE] the tests that SDKs ship: all suites, or these
 cargo xtask tidy                the rules of the house that no compiler keeps
 cargo xtask docs                write what is generated in docs/
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), sdk (Python
-and JavaScript SDKs), clients (Java and Go SDKs).
+and JavaScript SDKs), clients (Java and Go SDKs), conformance (a quick part of what the Python SDK ships).
 ";
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let done = match &words[..] {
         ["test"] => test::all(),
         ["test", group] => test::group(group),
+        ["conformance", suites @ ..] => conformance::run(suites),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),

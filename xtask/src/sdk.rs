@@ -2,7 +2,11 @@
 //!
 //! Both languages are served by the same three servers; see `servers`.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     server,
@@ -12,7 +16,7 @@ use crate::{
 
 /// Installs the SDKs, starts the servers, runs the suites.
 pub fn run() -> Result<String> {
-    let python = install_python()?;
+    let python = python_with(&python_folder().join("requirements.txt"), "sdk-python-venv")?;
     install_javascript()?;
     server::build()?;
     let servers = Servers::start("sdk")?;
@@ -41,14 +45,13 @@ fn javascript_folder() -> PathBuf {
     root().join("tests/sdk-js")
 }
 
-/// A virtual environment under `target/` with exactly what `requirements.txt` says. Gives its interpreter.
-fn install_python() -> Result<PathBuf> {
-    let requirements = python_folder().join("requirements.txt");
-    let folder = target().join("sdk-python-venv");
+/// A virtual environment under `target/` with exactly what a list of requirements says. Gives its interpreter.
+pub fn python_with(requirements: &Path, name: &str) -> Result<PathBuf> {
+    let folder = target().join(name);
     let python = folder.join("bin/python");
     // Written last, so that it vouches for the rest.
     let installed = folder.join("installed.txt");
-    let wanted = fs::read_to_string(&requirements)?;
+    let wanted = fs::read_to_string(requirements)?;
     if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(python);
     }
@@ -60,7 +63,7 @@ fn install_python() -> Result<PathBuf> {
     }
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-    shell::run(pip.arg(&requirements))?;
+    shell::run(pip.arg(requirements))?;
     fs::write(installed, wanted)?;
     Ok(python)
 }

@@ -31,11 +31,6 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
     }
     for index in items(definition.indexing.others.get("fullTextIndexes"))? {
         let path = path_of(index)?;
-        if !path.starts_with('/') || path.len() < 2 {
-            return Err(ApiError::bad_request(format!(
-                "The Full Text Indexing Policy contains an invalid Path: {path}"
-            )));
-        }
         if !paths.iter().any(|item| item.get("path") == index.get("path")) {
             return Err(ApiError::bad_request(format!(
                 "The path of the Full Text Index {path} does not match any path specified in the Full Text Policy."

@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on has failed its test")]
 
 mod cli;
+mod fuzz;
 mod harness;
 mod life;
 mod limits;
 mod protocols;
+mod random;
