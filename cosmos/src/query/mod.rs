@@ -9,4 +9,8 @@ pub mod execute;
 pub mod metrics;
 pub mod request;
 pub mod resources;
+mod source;
+mod spans;
+#[cfg(test)]
+mod tests;
 pub mod token;
