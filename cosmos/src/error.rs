@@ -396,6 +396,11 @@ impl ApiError {
             .retry_after(Duration::from_millis(10))
     }
 
+    /// Whether somebody else was quicker, and the same request may do better.
+    pub fn is_retry(&self) -> bool {
+        self.status == 449
+    }
+
     /// 503: starting, stopping or without its store. Clients retry.
     pub fn unavailable(message: impl Into<String>) -> ApiError {
         ApiError::new(503, 0, message).retry_after(Duration::from_secs(1))

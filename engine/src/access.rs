@@ -143,6 +143,19 @@ impl ValueRange {
         Self { low: Bound::Included(value.clone()), high: Bound::Included(value) }
     }
 
+    /// The first `count` whole values that all of the range has in common, if it has.
+    pub fn prefix(&self, count: usize) -> Option<Vec<u8>> {
+        let bytes = match &self.low {
+            Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+            Bound::Unbounded => return None,
+        };
+        let mut end = 0;
+        for _ in 0..count {
+            end += keycode::skip_value(bytes.get(end..)?).ok()?;
+        }
+        bytes.get(..end).map(<[u8]>::to_vec)
+    }
+
     fn single(&self) -> Option<&[u8]> {
         match (&self.low, &self.high) {
             (Bound::Included(low), Bound::Included(high)) if low == high => Some(low),
@@ -179,7 +192,7 @@ pub enum Reliance {
 
 impl IndexName {
     /// The fields of a key of this index, and its family.
-    fn prefix(&self, epoch: u32) -> (Family, Vec<u8>) {
+    pub(crate) fn prefix(&self, epoch: u32) -> (Family, Vec<u8>) {
         let mut fields = epoch.to_be_bytes().to_vec();
         match self {
             Self::Path(path) => {

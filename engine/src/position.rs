@@ -12,6 +12,7 @@ use bson::{RawBinaryRef, RawBsonRef, spec::BinarySubtype};
 use mayfly_value::digest;
 
 use crate::{
+    access::IndexName,
     error::{Error, Result},
     keys::be_u64,
 };
@@ -33,8 +34,10 @@ pub(crate) enum After {
     Start,
     /// The row's key.
     Key(Vec<u8>),
-    /// The beginning of its key, and the digest of the whole.
-    Cut(Vec<u8>, [u8; digest::LEN]),
+    /// The row's key, and the row once more.
+    Again(Vec<u8>),
+    /// The beginning of its key, the digest of the whole, and whether the row is wanted once more.
+    Cut(Vec<u8>, [u8; digest::LEN], bool),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +89,35 @@ impl Position {
         Self { slot, leg: Leg::Main, index: None, after: After::Start }
     }
 
+    /// At a document's entry in an index, the entry included. `value` is all values of the entry.
+    pub fn at_entry(slot: u16, index: &IndexName, epoch: u32, value: &[u8], document: &[u8]) -> Self {
+        let mut key = index.prefix(epoch).1;
+        key.extend_from_slice(value);
+        key.extend_from_slice(document);
+        let index = Some(IndexedAtStart { epoch, through: 0, until: 0 });
+        Self { slot, leg: Leg::Main, index, after: After::Again(key) }
+    }
+
+    /// At a write, the write included.
+    pub fn at_write(slot: u16, lsn: u64, ordinal: u16) -> Self {
+        let key = [&lsn.to_be_bytes()[..], &ordinal.to_be_bytes()].concat();
+        Self { slot, leg: Leg::Main, index: None, after: After::Again(key) }
+    }
+
+    /// The same position with its last row once more.
+    pub fn again(mut self) -> Self {
+        self.after = match self.after {
+            After::Key(key) => After::Again(key),
+            After::Cut(head, digest, _) => After::Cut(head, digest, true),
+            after => after,
+        };
+        self
+    }
+
     /// For a continuation token.
     pub fn to_bytes(&self) -> Vec<u8> {
         let cut = match &self.after {
-            After::Cut(head, digest) => Some((&head[..], *digest)),
+            After::Cut(head, digest, _) => Some((&head[..], *digest)),
             After::Key(key) if key.len() > KEY_BYTES_MAX => {
                 Some((&key[..KEY_BYTES_MAX - digest::LEN], digest_of(key)))
             }
@@ -104,7 +132,7 @@ impl Position {
                 bytes.extend_from_slice(&digest);
                 bytes.extend_from_slice(head);
             }
-            (None, After::Key(key)) => bytes.extend_from_slice(key),
+            (None, After::Key(key) | After::Again(key)) => bytes.extend_from_slice(key),
             (None, _) => {}
         }
         bytes
@@ -123,7 +151,7 @@ impl Position {
         let after = match (flags & CUT, rest.split_first_chunk()) {
             (0, _) if rest.is_empty() => After::Start,
             (0, _) => After::Key(rest.to_vec()),
-            (_, Some((digest, head))) => After::Cut(head.to_vec(), *digest),
+            (_, Some((digest, head))) => After::Cut(head.to_vec(), *digest, false),
             (_, None) => return Err(Error::BadContinuation),
         };
         let leg = if flags & 1 == 0 { Leg::Main } else { Leg::Unindexed };

@@ -19,7 +19,7 @@ use mayfly_value::{
 };
 
 use crate::{
-    access::{Access, IndexAccess, Reliance, record_range},
+    access::{Access, HashRange, IndexAccess, Reliance, record_range},
     clock::Timestamp,
     container::Container,
     engine::Engine,
@@ -86,6 +86,11 @@ impl Found {
 }
 
 impl Entry {
+    /// What it says, which is taken out.
+    pub fn take_content(&mut self) -> Content {
+        std::mem::replace(&mut self.content, Content::Values(Vec::new()))
+    }
+
     /// Where to go on after it.
     pub fn position(&self) -> Position {
         self.place.position(self.slot)
@@ -177,6 +182,30 @@ impl Engine {
             }
         }
         Ok(count)
+    }
+
+    /// How many living documents a container has: from its counters where nothing expires, else from the lives in the
+    /// feed.
+    pub async fn count_documents(&self, container: &Container, now: Timestamp) -> Result<u64> {
+        let all = Access::Writes(HashRange::all());
+        let opened = self.open(container, &all, now).await?;
+        let mut count = 0;
+        for shard in opened.container.shards() {
+            if !opened.container.ttl().can_expire() {
+                // One snapshot of both, so what purge moves from one to the other is counted once.
+                for family in [Family::Counter, Family::Purged] {
+                    count += counter(&*opened.snapshot, shard, family).await?.tally[0];
+                }
+                continue;
+            }
+            each_row(&*opened.snapshot, shard.range(Family::Feed, &[]), &mut |_, value| {
+                let (life, _) = value.get(8..).and_then(Life::decode).ok_or(DAMAGED)?;
+                count += i64::from(opened.cuts.is_live(&life));
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(count.max(0) as u64)
     }
 
     /// About how many entries there are in the ranges of each access path, expired ones included, counted up to `most`.
@@ -353,15 +382,18 @@ impl Walk<'_> {
         let mut alive = Vec::with_capacity(rows.len());
         let mut last = None;
         for (key, value) in rows {
-            if let After::Cut(head, digest) = &at.after {
-                let after = key.get(PREFIX_LEN..).unwrap_or_default();
+            if let After::Cut(head, digest, again) = &at.after {
+                let (after, again) = (key.get(PREFIX_LEN..).unwrap_or_default(), *again);
                 if !after.starts_with(head) {
                     return Err(Error::BadContinuation);
                 }
-                if digest_of(after) == *digest {
+                let found = digest_of(after) == *digest;
+                if found {
                     at.after = After::Key(after.to_vec());
                 }
-                continue;
+                if !found || !again {
+                    continue;
+                }
             }
             alive.extend(self.row(at.leg, key.clone(), value, page.records)?);
             last = Some(key);
@@ -561,8 +593,9 @@ fn narrow(range: &mut KeyRange, after: &After, direction: Direction) {
     let (first, last) = match after {
         After::Start => return,
         After::Key(key) => ([head, key, &[0]].concat(), Some([head, key].concat())),
+        After::Again(key) => ([head, key].concat(), Some([head, key, &[0]].concat())),
         // The row itself is looked for.
-        After::Cut(key, _) => ([head, key].concat(), prefix_end(&[head, key].concat())),
+        After::Cut(key, ..) => ([head, key].concat(), prefix_end(&[head, key].concat())),
     };
     match (direction, last) {
         (Direction::Forward, _) if first > range.start => range.start = first,
@@ -601,9 +634,13 @@ pub(crate) async fn indexed_through(snapshot: &dyn Snapshot, shard: Shard, epoch
 
 /// The last commit of a slot.
 pub(crate) async fn last_commit(snapshot: &dyn Snapshot, shard: Shard) -> Result<u64> {
-    match snapshot.get(&shard.single(Family::Counter)).await? {
-        Some(row) => Ok(Counter::decode(&row).ok_or(Error::Corrupt("a counter cannot be read"))?.seq),
-        None => Ok(0),
+    Ok(counter(snapshot, shard, Family::Counter).await?.seq)
+}
+
+async fn counter(snapshot: &dyn Snapshot, shard: Shard, family: Family) -> Result<Counter> {
+    match snapshot.get(&shard.single(family)).await? {
+        Some(row) => Counter::decode(&row).ok_or(Error::Corrupt("a counter cannot be read")),
+        None => Ok(Counter::default()),
     }
 }
 

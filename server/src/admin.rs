@@ -72,7 +72,7 @@ async fn answer(node: &Node, request: Request<Incoming>) -> Result<Value, ApiErr
         }
         (&Method::POST, ["explain", database, name]) => {
             let container = container(node, database, name)?;
-            explain(&container, &body(request).await?)
+            explain(&node.engine, &container, &body(request).await?).await
         }
         (_, ["server" | "overview" | "metrics" | "clock" | "ttl" | "explain", ..]) => {
             Err(ApiError::method_not_allowed(method.as_str()))

@@ -60,5 +60,8 @@ pub use error::{EvalError, SqlError};
 pub use hints::{Hint, Hints};
 pub use plan::PathStep;
 pub use plan_info::PlanInfo;
-pub use query::{Plan, Progress, Query, RowLimit, Run};
+pub use query::{
+    After, Paging, Place, Plan, Prefilter, Progress, Query, RowLimit, Run, Ties, Window, WindowPage,
+    WindowRun,
+};
 pub use value::{Document, Value};

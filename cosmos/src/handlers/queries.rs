@@ -39,6 +39,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
     }
     let execution = Execution::new(call, &container, &request, may_cross)?;
     let page = execution.page(token).await?;
+    tracing::debug!(access = ?page.access, rows = page.rows.len(), scanned = page.scanned, "query");
 
     let body = resource::document_feed(&resource::container_rid(&container), &page.rows);
     let mut reply = Reply::json(StatusCode::OK, body)

@@ -2,21 +2,20 @@
 //!
 //! Says what `access` chooses and nothing else, so an explanation cannot differ from what happens.
 
-use mayfly_engine::{Access, Container, HashRange, IndexName};
-use mayfly_sql::{
-    Hint, PathStep,
-    ast::Direction,
-    hints::{Bounded, Range},
-    plan_info::DistinctType,
-};
-use mayfly_value::keycode::{self, PathStep as KeyStep};
+use mayfly_engine::{Access, Container, Engine, HashRange};
+use mayfly_sql::{Hint, PathStep, ast::Direction, plan_info::DistinctType};
+use mayfly_value::keycode::PathStep as KeyStep;
 use serde_json::{Value, json};
 
-use super::{access, request::Request};
+use super::{
+    access::{self, Indexes, Reading},
+    conditions,
+    request::Request,
+};
 use crate::error::ApiError;
 
 /// Explains the query in `body` (a text and its parameters, as a query request has them).
-pub fn explain(container: &Container, body: &[u8]) -> Result<Value, ApiError> {
+pub async fn explain(engine: &Engine, container: &Container, body: &[u8]) -> Result<Value, ApiError> {
     let request = Request::parse(body)?;
     let (plan, hints) = (&request.plan, request.plan.hints());
     let whole = HashRange::all();
@@ -26,8 +25,9 @@ pub fn explain(container: &Container, body: &[u8]) -> Result<Value, ApiError> {
         (false, false) => "partitionPrefix",
         (false, true) => "container",
     };
-    let chosen = access::choose(container, hints, scope);
-    let conditions: Vec<_> = hints.all.iter().map(|hint| condition(container, hint, &chosen)).collect();
+    let chosen = access::choose(engine, container, plan, &scope, None).await?;
+    let conditions: Vec<_> =
+        hints.all.iter().map(|hint| condition(container, hint, &chosen.indexes)).collect();
     let info = plan.info();
     let order_by: Vec<_> = info
         .order_by
@@ -37,7 +37,11 @@ pub fn explain(container: &Container, body: &[u8]) -> Result<Value, ApiError> {
     Ok(json!({
         "readsDocuments": plan.reads_documents(),
         "scope": scope_name,
-        "access": if matches!(chosen, Access::Index(_)) { "index" } else { "scan" },
+        "access": if matches!(chosen.access, Access::Index(_)) { "index" } else { "scan" },
+        "indexOnly": chosen.reading != Reading::Documents,
+        "indexes": chosen.indexes.single,
+        "compositeIndexes": chosen.indexes.composite,
+        "servesOrder": chosen.serves_order,
         "conditions": conditions,
         "streams": plan.is_streaming(),
         "orderBy": order_by,
@@ -50,52 +54,20 @@ pub fn explain(container: &Container, body: &[u8]) -> Result<Value, ApiError> {
 }
 
 /// One thing the filter says, and whether the index is asked for it.
-fn condition(container: &Container, hint: &Hint, chosen: &Access) -> Value {
-    let names: Option<Vec<&str>> = hint
-        .path
-        .iter()
-        .map(|step| match step {
-            PathStep::Name(name) => Some(name.as_str()),
-            PathStep::Item(_) => None,
-        })
-        .collect();
-    let steps: Option<Vec<_>> =
-        names.map(|names| names.into_iter().map(KeyStep::Property).collect::<Vec<_>>());
-    let indexed = steps.as_ref().is_some_and(|steps| container.is_indexed(steps));
-    let used = match (chosen, &steps) {
-        (Access::Index(access), Some(steps)) => access.index == IndexName::Path(keycode::encode_path(steps)),
-        _ => false,
+fn condition(container: &Container, hint: &Hint, indexes: &Indexes) -> Value {
+    let name = |step: &PathStep| match step {
+        PathStep::Name(name) => Some(name.clone()),
+        PathStep::Item(_) => None,
     };
-    json!({ "path": path_text(&hint.path), "test": test_text(&hint.range), "indexed": indexed, "used": used })
-}
-
-fn path_text(path: &[PathStep]) -> String {
-    path.iter()
-        .map(|step| match step {
-            PathStep::Name(name) => format!("/{name}"),
-            PathStep::Item(item) => format!("/{item}"),
-        })
-        .collect()
-}
-
-fn test_text(range: &Range) -> String {
-    let bound = |bounded: &Bounded, inclusive: &str, exclusive: &str| match bounded {
-        Bounded::Inclusive(value) => Some(format!("{inclusive} {}", value.to_json())),
-        Bounded::Exclusive(value) => Some(format!("{exclusive} {}", value.to_json())),
-        Bounded::Open => None,
-    };
-    match range {
-        Range::OneOf(values) => match &values[..] {
-            [value] => format!("= {}", value.to_json()),
-            values => {
-                format!("IN ({})", values.iter().map(|value| value.to_json()).collect::<Vec<_>>().join(", "))
-            }
-        },
-        Range::Between { low, high } => {
-            let ends: Vec<_> =
-                [bound(low, ">=", ">"), bound(high, "<=", "<")].into_iter().flatten().collect();
-            ends.join(" and ")
+    let names: Option<Vec<String>> = hint.path.iter().map(name).collect();
+    let path = names.as_ref().map(|names| names.iter().map(|name| format!("/{name}")).collect::<String>());
+    let (indexed, used) = match (&names, &path) {
+        (Some(names), Some(path)) => {
+            let mut steps: Vec<_> = names.iter().map(|name| KeyStep::Property(name)).collect();
+            steps.extend(hint.of_item.then_some(KeyStep::Item));
+            (container.is_indexed(&steps), indexes.uses(path))
         }
-        Range::StartsWith(prefix) => format!("starts with {}", json!(prefix)),
-    }
+        _ => (false, false),
+    };
+    json!({ "path": path, "test": conditions::text("c", hint), "indexed": indexed, "used": used })
 }

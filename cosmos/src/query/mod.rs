@@ -7,6 +7,7 @@
 //! adds to the meaning of a query.
 
 pub mod access;
+pub mod conditions;
 pub mod execute;
 pub mod explain;
 pub mod metrics;
@@ -14,5 +15,9 @@ pub mod plan;
 pub mod ranges;
 pub mod request;
 pub mod resources;
+mod source;
+mod spans;
 pub mod surroundings;
+#[cfg(test)]
+mod tests;
 pub mod token;

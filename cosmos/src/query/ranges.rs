@@ -1,7 +1,7 @@
 //! Which part of the key space a query can find anything in, as a plan tells clients.
 
 use mayfly_engine::{Container, HashRange};
-use mayfly_sql::{Hint, Hints, PathStep, Value, hints::Range};
+use mayfly_sql::{Hint, Hints, PathStep, Value, hints::Span};
 use mayfly_value::partition::{Component, PartitionKey};
 use serde_json::json;
 
@@ -98,10 +98,11 @@ fn allowed(hint: &Hint, segments: &[String]) -> Option<Vec<Component>> {
             .iter()
             .zip(segments)
             .all(|(step, name)| matches!(step, PathStep::Name(step) if step == name));
-    match &hint.range {
-        Range::OneOf(values) if is_it => values.iter().map(component).collect(),
+    let value = |span: &Span| match span {
+        Span::Value(value) => component(value),
         _ => None,
-    }
+    };
+    if is_it && !hint.of_item { hint.spans.iter().map(value).collect() } else { None }
 }
 
 /// Arrays and objects are all one to a partition key; nobody is looked for by them.

@@ -10,6 +10,7 @@ use super::memory::Memory;
 use super::rank::Ranker;
 use super::sort::Sorter;
 use super::source::rows;
+use super::window::{Collector, Place, RowsLeft, Window, WindowPage, place_keys};
 use crate::ast::Direction;
 use crate::context::Context;
 use crate::error::EvalError;
@@ -40,6 +41,8 @@ struct Tail<'p> {
     distinct: Option<Distinct>,
     sorter: Option<Sorter>,
     ranker: Option<Ranker<'p>>,
+    /// Instead of all of these, for a page of a query that has to see all documents.
+    collector: Option<Collector>,
     /// Which sort keys are distances that grow as vectors differ. They are sorted by their negative, so that
     /// the nearest comes first and what has no distance last.
     counts_up: Vec<bool>,
@@ -67,12 +70,60 @@ impl<'p> Stage<'p> {
             distinct: (block.distinct && !is_sorted).then(Distinct::default),
             sorter,
             ranker,
+            collector: None,
             counts_up: block.order.iter().map(|sort| counts_up(sort, context)).collect(),
             memory: Memory::of(context),
             page: Memory::of(context),
             progress: Progress::default(),
         };
         Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail })
+    }
+
+    /// A stage that gives a window of the block's rows at its end. The block's input must stream.
+    pub(crate) fn windowed(
+        block: &'p Block,
+        slots: usize,
+        window: Window,
+        context: &Context<'_>,
+    ) -> Result<Stage<'p>, EvalError> {
+        let mut stage = Stage::new(block, slots, context)?;
+        let left = RowsLeft {
+            offset: block.offset.saturating_sub(window.progress.skipped),
+            limit: block.limit.map(|limit| limit.saturating_sub(window.progress.given)),
+        };
+        if let Some(group) = &block.group {
+            stage.groups = Some(Groups::window(group, &window, left));
+        }
+        let tail = &mut stage.tail;
+        (tail.sorter, tail.distinct) = (None, None);
+        tail.collector = Some(Collector::new(directions(block), block.distinct, window, left));
+        Ok(stage)
+    }
+
+    /// From now on rows are those of this document.
+    pub(crate) fn begin(&mut self, document: &[u8]) {
+        if let Some(collector) = &mut self.tail.collector {
+            collector.begin(document);
+        }
+    }
+
+    /// The rows of a windowed stage.
+    pub(crate) fn finish_window(mut self, context: &Context<'_>) -> Result<WindowPage<'p>, EvalError> {
+        if let (Some(groups), Some(plan)) = (self.groups.take(), &self.block.group) {
+            let mut env = Env::new(self.slots, context);
+            let (groups, next) = groups.finish_window();
+            for (place, group) in groups {
+                group.put(plan, &mut env);
+                let row = eval(&self.block.project, &mut env)?;
+                self.tail.take_group(place, row)?;
+            }
+            let mut page = self.tail.finish_window();
+            // Groups without a row may have been the last of the page.
+            let is_over = self.block.limit.is_some_and(|limit| page.progress.given >= limit);
+            page.next = if is_over { None } else { page.next.or(next) };
+            return Ok(page);
+        }
+        Ok(self.tail.finish_window())
     }
 
     pub(crate) fn progress(&mut self) -> &mut Progress {
@@ -83,7 +134,8 @@ impl<'p> Stage<'p> {
     pub(crate) fn is_done(&self) -> bool {
         let inner_done = self.inner.as_ref().is_some_and(|inner| inner.is_done());
         let enough = self.groups.is_none() && self.tail.is_in_order_of_arrival() && self.tail.is_full();
-        self.block.limit == Some(0) || enough || inner_done
+        let collected = self.tail.collector.as_ref().is_some_and(Collector::is_done);
+        self.block.limit == Some(0) || enough || inner_done || collected
     }
 
     pub(crate) fn push<'d>(
@@ -191,6 +243,9 @@ impl<'p> Tail<'p> {
         'p: 'd,
     {
         let block: &'d Block = self.block;
+        if self.collector.is_some() {
+            return self.collect(env);
+        }
         let row = eval(&block.project, env)?;
         if !row.is_defined() {
             return Ok(Flow::More);
@@ -209,6 +264,59 @@ impl<'p> Tail<'p> {
             return Ok(Flow::More);
         }
         self.pass(row, out)
+    }
+
+    /// Takes a row into the window, if it can be in it.
+    fn collect<'d>(&mut self, env: &mut Env<'d, '_>) -> Result<Flow, EvalError>
+    where
+        'p: 'd,
+    {
+        let block: &'d Block = self.block;
+        let Some(collector) = &mut self.collector else { return Ok(Flow::More) };
+        if collector.is_distinct() {
+            let row = eval(&block.project, env)?;
+            if row.is_defined() {
+                let keys = place_keys(std::slice::from_ref(&row));
+                collector.add(keys, row, &mut self.memory)?;
+            }
+            return Ok(Flow::More);
+        }
+        let mut keys = Vec::with_capacity(block.order.len());
+        for (sort, counts_up) in block.order.iter().zip(&self.counts_up) {
+            let key = eval(&sort.key, env)?;
+            keys.push(if *counts_up { negate(&key) } else { key });
+        }
+        // Rows are numbered within their document whether they are in the page or not.
+        let admits = collector.admits(&keys);
+        let row = if admits { eval(&block.project, env)? } else { Value::Undefined };
+        if row.is_defined() {
+            collector.add(keys.into_iter().map(Value::into_owned).collect(), row, &mut self.memory)?;
+        } else {
+            collector.pass_over();
+        }
+        Ok(Flow::More)
+    }
+
+    /// Takes the row of a group into the window.
+    fn take_group(&mut self, place: Place, row: Value<'_>) -> Result<(), EvalError> {
+        match &mut self.collector {
+            Some(collector) if row.is_defined() => collector.put(place, row, &mut self.memory),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish_window<'d>(mut self) -> WindowPage<'d> {
+        let (offset, limit) = (self.block.offset, self.block.limit);
+        match self.collector {
+            Some(collector) => collector.finish(offset, limit, &mut self.memory),
+            None => WindowPage {
+                rows: Vec::new(),
+                next: None,
+                progress: self.progress,
+                inexact: false,
+                lost: false,
+            },
+        }
     }
 
     /// DISTINCT, then OFFSET and LIMIT.
