@@ -11,8 +11,10 @@ use crate::{
     headers,
     query::{
         execute::Execution,
+        index_metrics::IndexMetrics,
         metrics, plan,
         ranges::QueryRanges,
+        report,
         request::{Request, failed},
         token::Token,
     },
@@ -40,12 +42,24 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let execution = Execution::new(call, &container, &request, may_cross)?;
     let page = execution.page(token).await?;
 
-    let body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let run = watch.elapsed() - compile;
+    let mut body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let explains = call.flag(&headers::EXPLAIN)?;
+    let (v1, v2) =
+        (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);
+    let keyed = call.headers.contains_key(&headers::PARTITION_KEY);
+    let indexes = (explains || v1 || v2).then(|| IndexMetrics::of(&container, &request.plan, keyed));
+    if let (true, Some(indexes)) = (explains, &indexes) {
+        report::append(&mut body, &report::of(&request, &page, indexes, compile, run));
+    }
     let mut reply = Reply::json(StatusCode::OK, body)
         .with(&headers::ITEM_COUNT, page.rows.len())
         .with(&headers::REQUEST_CHARGE, page.charge);
     if call.flag(&headers::POPULATE_QUERY_METRICS)? {
-        reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, watch.elapsed() - compile));
+        reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, run));
+    }
+    if let (true, Some(indexes)) = (v1 || v2, &indexes) {
+        reply.set(&headers::INDEX_UTILIZATION, if v2 { indexes.v2() } else { indexes.v1() });
     }
     if let Some(next) = page.next {
         reply.set(&headers::CONTINUATION, next.encode(request.fingerprint));
