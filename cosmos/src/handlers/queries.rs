@@ -1,6 +1,6 @@
 //! Queries over items, and their plans.
 
-use hyper::StatusCode;
+use hyper::{StatusCode, header::USER_AGENT};
 use mayfly_engine::{Container, clock::Stopwatch};
 use mayfly_sql::{EvalError, Feature, plan_info::DistinctType};
 
@@ -36,7 +36,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let scoped = [&headers::PARTITION_KEY, &headers::PARTITION_KEY_RANGE_ID, &headers::START_EPK];
     let is_scoped = scoped.iter().any(|name| call.headers.contains_key(*name));
     let may_cross = call.flag(&headers::ENABLE_CROSS_PARTITION)? || is_scoped;
-    if may_cross && !is_scoped {
+    if may_cross && !is_scoped && merges_itself(call)? {
         leave_to_client(&container, &request)?;
     }
     let execution = Execution::new(call, &container, &request, may_cross)?;
@@ -68,8 +68,16 @@ pub async fn items(call: &Call<'_>) -> Answer {
     Ok(with_session(reply, &database, &container, page.slot, lsn))
 }
 
+/// Whether the client that asks counts on merging what several ranges answer.
+///
+/// Answered whole, a query is right for every client, so none is sent away without need. The SDK for Python is: what its
+/// users see of such a query (page by page, what it refuses, what it asks for) is what its own merging makes of it.
+fn merges_itself(call: &Call<'_>) -> Result<bool, ApiError> {
+    Ok(call.text(&USER_AGENT)?.is_some_and(|agent| agent.contains("azsdk-python-cosmos")))
+}
+
 /// A query over several partition key ranges whose rows have to be merged is the client's to run, as in the service:
-/// the answer is the plan. What no client merges is answered whole: groups, and what a plan cannot say.
+/// the answer is the plan. What it does not merge is answered whole: groups, and what a plan cannot say.
 fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiError> {
     if container.slots() == 1 || request.plan.is_streaming() || !request.plan.reads_documents() {
         return Ok(());

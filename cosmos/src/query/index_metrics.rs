@@ -157,19 +157,18 @@ fn spec(part: &CompositePath) -> String {
 
 /// `/a/b`; none if an item of an array is on the way.
 fn property_path(steps: &[PathStep]) -> Option<String> {
-    let step = |step: &PathStep| match step {
-        PathStep::Name(name) => Some(format!("/{name}")),
+    steps.iter().map(|step| name_of(step).map(|name| format!("/{name}"))).collect()
+}
+
+fn name_of(step: &PathStep) -> Option<&str> {
+    match step {
+        PathStep::Name(name) => Some(name),
         PathStep::Item(_) => None,
-    };
-    steps.iter().map(step).collect()
+    }
 }
 
 fn is_indexed(container: &Container, path: &[PathStep]) -> bool {
-    let name = |step| match step {
-        &PathStep::Name(ref name) => Some(name.as_str()),
-        PathStep::Item(_) => None,
-    };
-    let names: Option<Vec<&str>> = path.iter().map(name).collect();
+    let names: Option<Vec<&str>> = path.iter().map(name_of).collect();
     names.is_some_and(|names| {
         let steps: Vec<_> = names.into_iter().map(KeyStep::Property).collect();
         container.is_indexed(&steps)
