@@ -82,7 +82,7 @@ fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiEr
     if container.slots() == 1 || request.plan.is_streaming() || !request.plan.reads_documents() {
         return Ok(());
     }
-    let ranges = QueryRanges::of(container, request.plan.hints());
+    let ranges = QueryRanges::of(container, &request.plan);
     if is_passed_on(container, request, &ranges) {
         return Ok(());
     }
@@ -116,7 +116,7 @@ pub async fn plan(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (_, container) = call.owner(name)?;
     let request = Request::of_items(call.body, &container).map_err(not_planned)?;
-    let ranges = QueryRanges::of(&container, request.plan.hints());
+    let ranges = QueryRanges::of(&container, &request.plan);
     let plan = if is_passed_on(&container, &request, &ranges) {
         plan::passed_on(&request, &ranges)
     } else {
