@@ -19,15 +19,15 @@ const RESUME_FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
 fn rows(text: &str, documents: &[RawDocumentBuf]) -> Vec<Value<'static>> {
     let query = Query::parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let plan = query.bind(&[]).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let mut run = plan.run(Context::new(0, 0)).unwrap();
+    let mut run = plan.run(Context::new(0, 0)).expect("it starts");
     let mut rows = Vec::new();
     for (number, body) in documents.iter().enumerate() {
         let rid = format!("{number:04}");
         let system = [("_rid", Value::from(rid.as_str()))];
-        let found = run.push(&Document { body, system: &system }).unwrap();
+        let found = run.push(&Document { body, system: &system }).expect("it runs");
         rows.extend(found.into_iter().map(Value::into_owned));
     }
-    rows.extend(run.finish().unwrap().into_iter().map(Value::into_owned));
+    rows.extend(run.finish().expect("it ends").into_iter().map(Value::into_owned));
     rows
 }
 
@@ -198,7 +198,7 @@ fn documents() -> impl Strategy<Value = Vec<(RawDocumentBuf, usize)>> {
         numbered
             .map(|(number, (mixed, n, key, range))| {
                 let text = format!(r#"{{"id":"{number:02}","tags":[{number},"t"]{mixed}{n}{key}}}"#);
-                (parse_document(text.as_bytes(), JsonLimits::default()).unwrap(), range)
+                (parse_document(text.as_bytes(), JsonLimits::default()).expect("JSON"), range)
             })
             .collect()
     })
