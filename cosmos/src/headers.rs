@@ -89,6 +89,8 @@ header_names! {
     QUERY_EXECUTION_INFO = "x-ms-cosmos-query-execution-info";
     /// Which indexes served the query.
     INDEX_UTILIZATION = "x-ms-cosmos-index-utilization";
+    /// Explain in the body of the answer how the query was answered; our own.
+    EXPLAIN = "x-mayfly-explain";
     /// Items in this page.
     ITEM_COUNT = "x-ms-item-count";
     /// `Incremental Feed` or `Full-Fidelity Feed` makes a read of the feed a change feed.

@@ -1,6 +1,6 @@
 //! Queries over items, and their plans.
 
-use hyper::StatusCode;
+use hyper::{StatusCode, header::USER_AGENT};
 use mayfly_engine::{Container, clock::Stopwatch};
 use mayfly_sql::{EvalError, Feature, plan_info::DistinctType};
 
@@ -11,8 +11,10 @@ use crate::{
     headers,
     query::{
         execute::Execution,
+        index_metrics::IndexMetrics,
         metrics, plan,
         ranges::QueryRanges,
+        report,
         request::{Request, failed},
         token::Token,
     },
@@ -34,19 +36,31 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let scoped = [&headers::PARTITION_KEY, &headers::PARTITION_KEY_RANGE_ID, &headers::START_EPK];
     let is_scoped = scoped.iter().any(|name| call.headers.contains_key(*name));
     let may_cross = call.flag(&headers::ENABLE_CROSS_PARTITION)? || is_scoped;
-    if may_cross && !is_scoped {
+    if may_cross && !is_scoped && merges_itself(call)? {
         leave_to_client(&container, &request)?;
     }
     let execution = Execution::new(call, &container, &request, may_cross)?;
     let page = execution.page(token).await?;
     tracing::debug!(access = ?page.access, rows = page.rows.len(), scanned = page.scanned, "query");
 
-    let body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let run = watch.elapsed() - compile;
+    let mut body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let explains = call.flag(&headers::EXPLAIN)?;
+    let (v1, v2) =
+        (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);
+    let keyed = call.headers.contains_key(&headers::PARTITION_KEY);
+    let indexes = (explains || v1 || v2).then(|| IndexMetrics::of(&container, &request.plan, keyed));
+    if let (true, Some(indexes)) = (explains, &indexes) {
+        report::append(&mut body, &report::of(&request, &page, indexes, compile, run));
+    }
     let mut reply = Reply::json(StatusCode::OK, body)
         .with(&headers::ITEM_COUNT, page.rows.len())
         .with(&headers::REQUEST_CHARGE, page.charge);
     if call.flag(&headers::POPULATE_QUERY_METRICS)? {
-        reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, watch.elapsed() - compile));
+        reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, run));
+    }
+    if let (true, Some(indexes)) = (v1 || v2, &indexes) {
+        reply.set(&headers::INDEX_UTILIZATION, if v2 { indexes.v2() } else { indexes.v1() });
     }
     if let Some(next) = page.next {
         reply.set(&headers::CONTINUATION, next.encode(request.fingerprint));
@@ -55,13 +69,21 @@ pub async fn items(call: &Call<'_>) -> Answer {
     Ok(with_session(reply, &database, &container, page.slot, lsn))
 }
 
+/// Whether the client that asks counts on merging what several ranges answer.
+///
+/// Answered whole, a query is right for every client, so none is sent away without need. The SDK for Python is: what its
+/// users see of such a query (page by page, what it refuses, what it asks for) is what its own merging makes of it.
+fn merges_itself(call: &Call<'_>) -> Result<bool, ApiError> {
+    Ok(call.text(&USER_AGENT)?.is_some_and(|agent| agent.contains("azsdk-python-cosmos")))
+}
+
 /// A query over several partition key ranges whose rows have to be merged is the client's to run, as in the service:
-/// the answer is the plan. What no client merges is answered whole: groups, and what a plan cannot say.
+/// the answer is the plan. What it does not merge is answered whole: groups, and what a plan cannot say.
 fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiError> {
     if container.slots() == 1 || request.plan.is_streaming() || !request.plan.reads_documents() {
         return Ok(());
     }
-    let ranges = QueryRanges::of(container, request.plan.hints());
+    let ranges = QueryRanges::of(container, &request.plan);
     if is_passed_on(container, request, &ranges) {
         return Ok(());
     }
@@ -95,7 +117,7 @@ pub async fn plan(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (_, container) = call.owner(name)?;
     let request = Request::of_items(call.body, &container).map_err(not_planned)?;
-    let ranges = QueryRanges::of(&container, request.plan.hints());
+    let ranges = QueryRanges::of(&container, &request.plan);
     let plan = if is_passed_on(&container, &request, &ranges) {
         plan::passed_on(&request, &ranges)
     } else {

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 
 /// Explains the query in `body` (a text and its parameters, as a query request has them).
 pub async fn explain(engine: &Engine, container: &Container, body: &[u8]) -> Result<Value, ApiError> {
-    let request = Request::parse(body)?;
+    let request = Request::of_items(body, container)?;
     let (plan, hints) = (&request.plan, request.plan.hints());
     let whole = HashRange::all();
     let (scope, one_partition) = access::narrowed(container, hints, whole.clone());

@@ -1,7 +1,7 @@
 //! Which part of the key space a query can find anything in, as a plan tells clients.
 
 use mayfly_engine::{Container, HashRange};
-use mayfly_sql::{Hint, Hints, PathStep, Value, hints::Span};
+use mayfly_sql::{Hint, PathStep, Plan, Value, hints::Span};
 use mayfly_value::partition::{Component, PartitionKey};
 use serde_json::json;
 
@@ -19,7 +19,12 @@ pub enum QueryRanges {
 
 impl QueryRanges {
     /// What the filter's conditions on the partition key leave.
-    pub fn of(container: &Container, hints: &Hints) -> Self {
+    pub fn of(container: &Container, plan: &Plan) -> Self {
+        // Rows that no document is needed for are given by one range, whichever.
+        if !plan.reads_documents() {
+            return QueryRanges::Keys(Vec::new());
+        }
+        let hints = plan.hints();
         let definition = &container.definition().partition_key;
         let mut keys = vec![PartitionKey(Vec::new())];
         let mut known = 0;

@@ -6,6 +6,7 @@ use crate::ast::{Collection, Expr, ExprKind};
 use crate::error::SqlError;
 use crate::plan::{AggregateCall, Bound, Slot};
 use crate::token::Span;
+use crate::value::Value;
 
 /// The names of one query.
 #[derive(Debug, Default)]
@@ -97,7 +98,14 @@ impl Binder<'_> {
 
     /// Binds a name with the members and indexers after it.
     pub(super) fn reference(&mut self, expr: &Expr, root: &str, root_span: Span) -> Result<Bound, SqlError> {
-        let (slot, place, phase) = self.find(root).ok_or_else(|| unresolved(root, root_span))?;
+        let Some((slot, place, phase)) = self.find(root) else {
+            return match (&expr.kind, root) {
+                // Not reserved: an alias of this name would be found first.
+                (ExprKind::Name(_), "NaN") => Ok(Bound::Constant(Value::Double(f64::NAN))),
+                (ExprKind::Name(_), "Infinity") => Ok(Bound::Constant(Value::Double(f64::INFINITY))),
+                _ => Err(unresolved(root, root_span)),
+            };
+        };
         if phase.is_grouped() {
             let key = self.key_on_the_way(expr, place);
             return match key {

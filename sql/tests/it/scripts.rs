@@ -21,7 +21,8 @@
 //! 1 + 1 => 2
 //! ```
 //!
-//! A query block may begin with `show canonical`, `show hints`, `show plan` or `show distribution`. With the environment variable
+//! A query block may begin with `show canonical`, `show hints`, `show plan`, `show steps`
+//! or `show distribution`. With the environment variable
 //! UPDATE set, results are written into the scripts instead of compared. A script in which nothing gives a
 //! row or an error fails, unless it has the comment `# [empty]`: it most likely tests nothing. A script with
 //! the comment `# [needs NAME]` waits until the registry has the function.
@@ -205,6 +206,13 @@ fn run_query(question: &[&str], documents: &Documents) -> Vec<String> {
         "plan" => {
             let facts = format!("streaming: {}, {:?}", plan.is_streaming(), plan.limit());
             return vec![facts, format!("{:?}", plan.info())];
+        }
+        "steps" => {
+            let first = query.explain(&plan);
+            let steps = std::iter::successors(Some(&first), |step| step.input.as_deref());
+            return steps
+                .map(|step| format!("{} {}", step.operator, step.detail).trim_end().to_owned())
+                .collect();
         }
         "distribution" => {
             return match query.distribute(&plan, &DEFAULT_SETTINGS) {
