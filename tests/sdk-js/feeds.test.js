@@ -78,6 +78,20 @@ overBothSchemes("feeds", (account) => {
     }),
   );
 
+  inContainer("all versions of one partition show no other", logged, async (container) => {
+    const feed = container.items.getChangeFeedIterator({
+      changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes,
+      changeFeedStartFrom: ChangeFeedStartFrom.Now("1"),
+    });
+    assert.equal((await feed.readNext()).statusCode, StatusCodes.NotModified);
+    for (const n of numbers(6)) await container.items.create({ id: `${n}`, pk: `${n % 2}` });
+    const { result } = await feed.readNext();
+    assert.deepEqual(
+      result.map(({ current }) => current.id),
+      ["1", "3", "5"],
+    );
+  });
+
   inContainer("feed ranges split a container without gap or overlap", several, async (container) => {
     for (const n of numbers(60)) await container.items.create({ id: `${n}`, pk: `${n}` });
     const ranges = await container.getFeedRanges();
