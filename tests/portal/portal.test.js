@@ -318,7 +318,7 @@ describe("items", () => {
     await select("4");
     await page.keyboard.press("Alt+d");
     await page.getByRole("button", { name: "Undo" }).waitFor();
-    await page.goto("about:blank");
+    await page.goto(`${server.endpoint}alive`);
     for (let n = 0; n < 50 && (await store.items.readAll().fetchAll()).resources.length > 4; n++) await new Promise((done) => setTimeout(done, 100));
     assert.deepEqual((await store.items.readAll().fetchAll()).resources.map((each) => each.id).sort(), ["0", "1", "3", "5"]);
     await done(page);
