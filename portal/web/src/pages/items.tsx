@@ -98,7 +98,15 @@ export function Items({ name, container }: { name: ContainerName; container: Con
   const [choosing, setChoosing] = useState(false);
   const filterBox = useRef<HTMLInputElement>(null);
   const paths = container.partitionKey;
-  const keyOf = useCallback((item: Item) => deletionKey(name, refOf(item, paths)), [name.db, name.coll, paths.join()]);
+  const keyOf = useMemo(() => {
+    // Asked for every row that is drawn, again and again; an item's key never changes.
+    const keys = new WeakMap<Item, string>();
+    return (item: Item): string => {
+      let key = keys.get(item);
+      if (key === undefined) keys.set(item, (key = deletionKey(name, refOf(item, paths))));
+      return key;
+    };
+  }, [name.db, name.coll, paths.join()]);
 
   useEffect(() => setDraft(filter), [filter]);
   const place = `columns.${name.db}/${name.coll}`;
@@ -109,7 +117,7 @@ export function Items({ name, container }: { name: ContainerName; container: Con
 
   const defaultTtl = container.defaultTtl;
   // What expires while it is looked at goes; the clock moves on once a second.
-  const visible = useMemo(() => items.filter((item) => !hidden.value.has(keyOf(item))), [items, hidden.value, keyOf]);
+  const visible = useMemo(() => (hidden.value.size === 0 ? items : items.filter((item) => !hidden.value.has(keyOf(item)))), [items, hidden.value, keyOf]);
   const living = useLiving(visible, defaultTtl);
   const sorted = useMemo(() => order(living, sort, defaultTtl), [living, sort, defaultTtl]);
 
@@ -247,6 +255,7 @@ export function Items({ name, container }: { name: ContainerName; container: Con
 function useLiving(items: Item[], defaultTtl: number | null): Item[] {
   const [turn, setTurn] = useState(0);
   const { living, soonest } = useMemo(() => {
+    if (defaultTtl === null) return { living: items, soonest: Infinity };
     let soonest = Infinity;
     const time = now.peek();
     const living = items.filter((item) => {
