@@ -176,20 +176,20 @@ impl Engine {
         for shard in container.shards() {
             let snapshot = self.store().snapshot().await?;
             each_row(&*snapshot, shard.range(Family::Feed, &[]), &mut |_, value| {
-                let entry = FeedEntry::decode(value)?;
-                if !present.is_live(&entry.life) {
+                let (size, life) = FeedEntry::decode_life(value)?;
+                if !present.is_live(&life) {
                     return Ok(());
                 }
-                forecast.live.add(entry.size);
-                match entry.life.own {
-                    OwnTtl::Never => forecast.pinned.add(entry.size),
-                    OwnTtl::Seconds(_) => forecast.own.add(entry.size),
+                forecast.live.add(size);
+                match life.own {
+                    OwnTtl::Never => forecast.pinned.add(size),
+                    OwnTtl::Seconds(_) => forecast.own.add(size),
                     OwnTtl::Inherit => {}
                 }
-                match policy.expires_at(&entry.life) {
-                    _ if !proposed.is_live(&entry.life) => forecast.at_once.add(entry.size),
-                    None => forecast.never.add(entry.size),
-                    Some(at) => forecast.goes_in(at.seconds().saturating_sub(now.seconds()), entry.size),
+                match policy.expires_at(&life) {
+                    _ if !proposed.is_live(&life) => forecast.at_once.add(size),
+                    None => forecast.never.add(size),
+                    Some(at) => forecast.goes_in(at.seconds().saturating_sub(now.seconds()), size),
                 }
                 Ok(())
             })

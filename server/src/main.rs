@@ -40,7 +40,7 @@ enum Command {
         #[arg(long, env = "MAYFLY_DATA_DIR", default_value = DATA_DIR_DEFAULT, value_name = "DIR")]
         data_dir: PathBuf,
     },
-    /// Preview or set the time to live of a container on a running server
+    /// Preview, forecast or set the time to live of a container on a running server
     #[command(subcommand)]
     Ttl(TtlCommand),
 }

@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod docs;
 mod machine;
+mod portal;
 mod sdk;
 mod server;
 mod servers;
@@ -24,10 +25,12 @@ cargo xtask test [GROUP]        all tests, or one group of them
 cargo xtask conformance [SUITE] the tests that SDKs ship: all suites, or these
 cargo xtask tidy                the rules of the house that no compiler keeps
 cargo xtask docs                write what is generated in docs/
+cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), sdk (Python
-and JavaScript SDKs), clients (Java and Go SDKs), conformance (a quick part of what the Python SDK ships).
+and JavaScript SDKs), clients (Java and Go SDKs), conformance (a quick part of what the Python SDK
+ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["conformance", suites @ ..] => conformance::run(suites),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
+        ["portal"] => portal::build(),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),
         _ => {
             eprint!("{USAGE}");

@@ -17,7 +17,7 @@ use crate::{
 /// Installs the SDKs, starts the servers, runs the suites.
 pub fn run() -> Result<String> {
     let python = python_with(&python_folder().join("requirements.txt"), "sdk-python-venv")?;
-    install_javascript()?;
+    install_javascript(&javascript_folder())?;
     server::build()?;
     let servers = Servers::start("sdk")?;
 
@@ -69,17 +69,16 @@ pub fn python_with(requirements: &Path, name: &str) -> Result<PathBuf> {
 }
 
 /// Exactly the packages of `package-lock.json`.
-fn install_javascript() -> Result<()> {
-    let folder = javascript_folder();
+pub fn install_javascript(folder: &Path) -> Result<()> {
     let installed = folder.join("node_modules/.installed.json");
     let wanted = fs::read_to_string(folder.join("package-lock.json"))?;
     if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(());
     }
     let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
+    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder);
     if shell::run(&mut npm).is_err() {
-        return failure("no JavaScript SDK: install Node.js 20 or later with npm, and try again");
+        return failure("no JavaScript packages: install Node.js 20 or later with npm, and try again");
     }
     fs::write(installed, wanted)?;
     Ok(())
@@ -102,7 +101,7 @@ fn pytest(line: &str) -> Option<Count> {
 }
 
 /// `ℹ pass 12` and `ℹ fail 0`
-fn node(line: &str) -> Option<Count> {
+pub fn node(line: &str) -> Option<Count> {
     let (what, number) = line.strip_prefix("ℹ ")?.split_once(' ')?;
     let number = number.parse().ok()?;
     match what {

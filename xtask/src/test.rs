@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     clients, conformance, crash, docs,
     machine::Stopwatch,
-    sdk,
+    portal, sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
     tidy,
 };
@@ -18,7 +18,7 @@ struct Group {
     within: Option<&'static str>,
 }
 
-const GROUPS: [Group; 6] = [
+const GROUPS: [Group; 7] = [
     Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, within: None },
     Group { name: "scripts", what: "golden scripts", run: scripts, within: Some("unit") },
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
@@ -30,6 +30,7 @@ const GROUPS: [Group; 6] = [
         run: conformance::quick,
         within: None,
     },
+    Group { name: "portal", what: "the web portal, in a browser", run: portal::test, within: None },
 ];
 
 /// Every group, the quick ones first.

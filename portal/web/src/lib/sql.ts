@@ -17,17 +17,17 @@ export const FUNCTIONS = (
   "STRINGTONUMBER STRINGTOOBJECT SUBSTRING SUM TAN TICKSTODATETIME TIMESTAMPTODATETIME TOSTRING TRIM TRUNC UPPER VECTORDISTANCE"
 ).split(" ");
 
-/** The statement around a place: statements end with a semicolon outside of texts and comments. */
+/** The statement around a place, or before it: statements end with a semicolon outside of texts and comments. */
 export function statementAt(text: string, position: number): string {
   let start = 0;
+  let before = "";
   for (const end of [...statementEnds(text), text.length]) {
-    if (position <= end || end === text.length) {
-      const statement = text.slice(start, end).trim();
-      if (statement !== "" || end === text.length) return statement;
-    }
+    const statement = text.slice(start, end).trim();
+    if (statement !== "") before = statement;
+    if (position <= end && before !== "") return before;
     start = end + 1;
   }
-  return text.trim();
+  return before;
 }
 
 /** All statements that are not empty. */

@@ -64,6 +64,8 @@ function useItems(name: ContainerName, filter: string, turn: number) {
   }, [name.db, name.coll, filter, turn]);
 
   useEffect(() => {
+    // The grid may have asked already, in the name of what was shown before.
+    state.current.stop.abort();
     state.current = { next: undefined, busy: false, stop: new AbortController() };
     setItems([]);
     setError(null);
@@ -96,17 +98,26 @@ export function Items({ name, container }: { name: ContainerName; container: Con
   const [choosing, setChoosing] = useState(false);
   const filterBox = useRef<HTMLInputElement>(null);
   const paths = container.partitionKey;
-  const keyOf = useCallback((item: Item) => deletionKey(name, refOf(item, paths)), [name.db, name.coll, paths.join()]);
+  const keyOf = useMemo(() => {
+    // Asked for every row that is drawn, again and again; an item's key never changes.
+    const keys = new WeakMap<Item, string>();
+    return (item: Item): string => {
+      let key = keys.get(item);
+      if (key === undefined) keys.set(item, (key = deletionKey(name, refOf(item, paths))));
+      return key;
+    };
+  }, [name.db, name.coll, paths.join()]);
 
   useEffect(() => setDraft(filter), [filter]);
   const place = `columns.${name.db}/${name.coll}`;
   const [chosen, setChosen] = useState<string[] | null>(kept(place, null));
   const known = useMemo(() => commonPaths(items.slice(0, 200)), [items.length > 0, items.length > 200]);
-  const extra = chosen ?? known.filter((path) => path !== "/id" && path !== "/ttl" && !paths.includes(path)).slice(0, COLUMNS_AT_FIRST);
+  const plain = (path: string): boolean => !["/id", "/ttl", ...paths].includes(path) && !items.slice(0, 20).some((item) => Array.isArray(at(item, path)));
+  const extra = chosen ?? known.filter(plain).slice(0, COLUMNS_AT_FIRST);
 
   const defaultTtl = container.defaultTtl;
   // What expires while it is looked at goes; the clock moves on once a second.
-  const visible = useMemo(() => items.filter((item) => !hidden.value.has(keyOf(item))), [items, hidden.value, keyOf]);
+  const visible = useMemo(() => (hidden.value.size === 0 ? items : items.filter((item) => !hidden.value.has(keyOf(item)))), [items, hidden.value, keyOf]);
   const living = useLiving(visible, defaultTtl);
   const sorted = useMemo(() => order(living, sort, defaultTtl), [living, sort, defaultTtl]);
 
@@ -128,11 +139,11 @@ export function Items({ name, container }: { name: ContainerName; container: Con
   useAction("delete", selected.size > 0 ? () => remove(chosenItems()) : null);
 
   const columns: Column<Item>[] = [
-    { id: "id", title: "id", width: "minmax(8rem, 1.200fr)", render: (item) => <span class="mono">{item.id}</span> },
-    ...paths.filter((path) => path !== "/id").map((path): Column<Item> => ({ id: path, title: path, width: "minmax(6rem, 1fr)", render: (item) => cell(at(item, path)) })),
-    ...extra.map((path): Column<Item> => ({ id: path, title: path, width: "minmax(6rem, 1fr)", render: (item) => <Value value={at(item, path)} /> })),
-    { id: "_ts", title: "Last write", width: "11.500rem", render: (item) => <span class="faint">{utc(item._ts).slice(0, 19)}</span> },
-    ...(defaultTtl === null ? [] : [{ id: "expires", title: "Expires in", width: "8.500rem", numeric: true, render: (item: Item) => <ExpiresIn item={item} defaultTtl={defaultTtl} /> }]),
+    { id: "id", title: "id", least: 8, share: 1.2, render: (item) => <span class="mono">{item.id}</span> },
+    ...paths.filter((path) => path !== "/id").map((path): Column<Item> => ({ id: path, title: path, least: 6, share: 1, render: (item) => cell(at(item, path)) })),
+    ...extra.map((path): Column<Item> => ({ id: path, title: path, least: 6, share: 1, render: (item) => <Value value={at(item, path)} /> })),
+    { id: "_ts", title: "Last write", least: 11, share: 0, render: (item) => <span class="faint">{utc(item._ts).slice(0, 19)}</span> },
+    ...(defaultTtl === null ? [] : [{ id: "expires", title: "Expires in", least: 8, share: 0, numeric: true, render: (item: Item) => <ExpiresIn item={item} defaultTtl={defaultTtl} /> }]),
   ];
   const problem = error instanceof ApiError && error.status === 400 ? problemOf(error.message) : null;
 
@@ -244,6 +255,7 @@ export function Items({ name, container }: { name: ContainerName; container: Con
 function useLiving(items: Item[], defaultTtl: number | null): Item[] {
   const [turn, setTurn] = useState(0);
   const { living, soonest } = useMemo(() => {
+    if (defaultTtl === null) return { living: items, soonest: Infinity };
     let soonest = Infinity;
     const time = now.peek();
     const living = items.filter((item) => {

@@ -238,7 +238,7 @@ function TableView({ rows }: { rows: Json[] }) {
   const grid = columns.map((column): Column<{ row: Json; n: number }> => ({
     id: column,
     title: column,
-    width: "minmax(7rem, 1fr)",
+    least: 7, share: 1,
     sortable: false,
     render: ({ row }) => cell(valueIn(row, column)).slice(0, 200),
   }));

@@ -122,8 +122,8 @@ function Setting({ name, present, onChanged }: { name: ContainerName; present: n
 function Choice({ mode, value, onChoose, title, children }: { mode: Mode; value: Mode; onChoose: (mode: Mode) => void; title: string; children: preact.ComponentChildren }) {
   return (
     <label class={mode === value ? "ttl-mode chosen" : "ttl-mode"}>
-      <input type="radio" name="ttl-mode" value={value} checked={mode === value} onChange={() => onChoose(value)} />
-      <span><b>{title}</b><small>{children}</small></span>
+      <input type="radio" name="ttl-mode" value={value} aria-label={title} aria-describedby={`ttl-${value}`} checked={mode === value} onChange={() => onChoose(value)} />
+      <span><b>{title}</b><small id={`ttl-${value}`}>{children}</small></span>
     </label>
   );
 }

@@ -18,6 +18,9 @@ export function Editor({ value, onReady, ...options }: Props) {
   const handle = useRef<EditorHandle | null>(null);
   const latest = useRef(options);
   latest.current = options;
+  // What was typed comes back as `value`, perhaps after more was typed. Taking that for news would undo the typing, which
+  // would come back in turn, for ever.
+  const echoes = useRef<string[]>([]);
   const [loading, setLoading] = useState(true);
 
   useEffect(() => {
@@ -27,7 +30,10 @@ export function Editor({ value, onReady, ...options }: Props) {
       const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
       handle.current = createEditor(root, value, {
         ...options,
-        onChange: (text) => latest.current.onChange?.(text),
+        onChange: (text) => {
+          echoes.current.push(text);
+          latest.current.onChange?.(text);
+        },
         onRun: () => latest.current.onRun?.(),
         onSave: () => latest.current.onSave?.(),
         onCancel: () => latest.current.onCancel?.() ?? false,
@@ -44,7 +50,17 @@ export function Editor({ value, onReady, ...options }: Props) {
     };
   }, []);
 
-  useEffect(() => handle.current?.setText(value), [value]);
+  useEffect(() => {
+    const echo = echoes.current.lastIndexOf(value);
+    if (echo >= 0) {
+      echoes.current.splice(0, echo + 1);
+      return;
+    }
+    echoes.current = [];
+    handle.current?.setText(value);
+    // Setting it is no news to whoever gave it.
+    echoes.current = [];
+  }, [value]);
   useEffect(() => handle.current?.setReadOnly(options.readOnly ?? false), [options.readOnly]);
   useEffect(() => handle.current?.setDark(isDark.value), [isDark.value]);
 

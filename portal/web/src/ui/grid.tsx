@@ -6,8 +6,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 export interface Column<T> {
   id: string;
   title: string;
-  /** A CSS length or fraction: `minmax(8rem, 1fr)`. */
-  width: string;
+  /** The least width in rem, and its share of what is left over. */
+  least: number;
+  share: number;
   numeric?: boolean;
   render: (row: T) => ComponentChildren;
   sortable?: boolean;
@@ -60,7 +61,9 @@ export function Grid<T>(props: GridProps<T>) {
   const offset = whole === shown ? top : (top / range) * (whole - height);
   const first = Math.max(0, Math.floor(offset / ROW_PX) - SPARE_ROWS);
   const last = Math.min(rows.length, Math.ceil((offset + height) / ROW_PX) + SPARE_ROWS);
-  const template = `${props.selectable ? "2.5rem " : ""}${columns.map((column) => column.width).join(" ")}`;
+  const template = `${props.selectable ? "2.500rem " : ""}${columns.map(({ least, share }) => (share > 0 ? `minmax(${least}rem, ${share}fr)` : `${least}rem`)).join(" ")}`;
+  // Below this the grid scrolls sideways instead of squeezing its columns.
+  const minWidth = `${columns.reduce((sum, column) => sum + column.least, props.selectable ? 4.5 : 2)}rem`;
 
   useEffect(() => {
     if (rows.length - last < AHEAD_ROWS) props.onNearEnd();
@@ -111,9 +114,20 @@ export function Grid<T>(props: GridProps<T>) {
 
   const allSelected = rows.length > 0 && selected.size >= rows.length;
   return (
-    <div class="grid" role="grid" aria-label={props.label} aria-rowcount={rows.length + 1} aria-multiselectable={props.selectable}>
-      <div class="grid-scroll" ref={scroller} onScroll={(event) => setTop(event.currentTarget.scrollTop)} tabIndex={0} onKeyDown={onKeyDown} aria-activedescendant={rows[cursor] ? `row-${cursor}` : undefined} role="presentation">
-        <div class="grid-head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
+    <div class="grid">
+      <div
+        class="grid-scroll"
+        ref={scroller}
+        role="grid"
+        aria-label={props.label}
+        aria-rowcount={rows.length + 1}
+        aria-multiselectable={props.selectable}
+        aria-activedescendant={cursor >= first && cursor < last ? `row-${cursor}` : undefined}
+        tabIndex={0}
+        onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+        onKeyDown={onKeyDown}
+      >
+        <div class="grid-head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template, minWidth }}>
           {props.selectable && (
             <div class="grid-cell check" role="columnheader">
               <input type="checkbox" tabIndex={-1} aria-label="Select all loaded items" checked={allSelected} onChange={() => onSelect(allSelected ? new Set() : new Set(rows.map(rowKey)))} />
@@ -129,7 +143,7 @@ export function Grid<T>(props: GridProps<T>) {
             </div>
           ))}
         </div>
-        <div class="grid-space" role="rowgroup" style={{ height: `${shown}px` }}>
+        <div class="grid-space" role="rowgroup" style={{ height: `${shown}px`, minWidth }}>
           <div class="grid-rows" role="presentation" style={{ transform: `translateY(${first * ROW_PX - offset + top}px)` }}>
             {rows.slice(first, last).map((row, n) => {
               const index = first + n;
@@ -162,7 +176,7 @@ export function Grid<T>(props: GridProps<T>) {
             })}
           </div>
         </div>
-        <div class="grid-foot" role="presentation">{props.footer}</div>
+        {props.footer && <div class="grid-foot" role="row"><div role="gridcell">{props.footer}</div></div>}
       </div>
     </div>
   );

@@ -45,20 +45,20 @@ export function createChart(host: HTMLElement, first: ChartSpec, width: number, 
       height,
       padding: [12, 8, 0, 0],
       cursor: { y: false, drag: { x: false, y: false } },
-      legend: { show: true, live: true },
+      legend: { show: spec.kind === "lines" },
       scales: {
         x: spec.kind === "lines" ? { time: true } : { time: false, range: (_u, min, max) => [min - 0.6, max + 0.6] },
         y: { range: (_u, _min, max) => [0, niceTop(max)] },
       },
       axes: [
         spec.kind === "lines"
-          ? axis
-          : { ...axis, grid: { show: false }, values: (_u, splits) => splits.map((x) => (Number.isInteger(x) && x in spec.x ? (spec.xLabel?.(x) ?? "") : "")) },
+          ? { ...axis, space: 60, size: 26, values: (_u, splits) => splits.map(timeOfDay) }
+          : { ...axis, size: 26, grid: { show: false }, values: (_u, splits) => splits.map((x) => (Number.isInteger(x) && x in spec.x ? (spec.xLabel?.(x) ?? "") : "")) },
         { ...axis, size: 58, values: (_u, splits) => splits.map((value) => spec.format(value)) },
       ],
       series: [
         spec.kind === "lines"
-          ? { value: (_u, x) => (x === null ? "" : new Date(x * 1000).toLocaleTimeString("en-GB")) }
+          ? { value: (_u, x) => (x === null ? "" : timeOfDay(x)) }
           : { label: "", value: (_u, x) => (x === null ? "" : (spec.xLabel?.(x) ?? "")) },
         ...spec.series.map((series): uPlot.Series => ({
           label: series.label,
@@ -66,17 +66,24 @@ export function createChart(host: HTMLElement, first: ChartSpec, width: number, 
           width: spec.kind === "lines" ? 1.5 : 0,
           points: { show: false },
           ...(spec.kind === "bars" && bars ? { paths: bars, fill: () => colour(series.colour) } : {}),
-          value: (_u, value) => (value === null ? "–" : spec.format(value)),
+          value: (_u, value: number | null | undefined) => (value == null ? "–" : spec.format(value)),
         })),
       ],
     },
     data(),
     host,
   );
+  // Without a pointer the legend has the latest values.
+  const showLatest = (): void => {
+    if (spec.kind === "lines" && (plot.cursor.left ?? -1) < 0) plot.setLegend({ idx: spec.x.length - 1 });
+  };
+  plot.over.addEventListener("mouseleave", () => setTimeout(showLatest));
+  showLatest();
   return {
     setSpec(next) {
       spec = next;
       plot.setData(data());
+      showLatest();
     },
     setWidth(next) {
       if (Math.abs(next - plot.width) > 1 && next > 60) plot.setSize({ width: next, height });
@@ -84,6 +91,8 @@ export function createChart(host: HTMLElement, first: ChartSpec, width: number, 
     destroy: () => plot.destroy(),
   };
 }
+
+const timeOfDay = (unixSeconds: number): string => new Date(unixSeconds * 1000).toLocaleTimeString("en-GB");
 
 /** A little air above the highest value; a chart of nothing goes to one. */
 function niceTop(max: number | null): number {
