@@ -202,6 +202,7 @@ impl Catalog {
             slots,
             modified: now.seconds(),
             revision: 1,
+            log_left: false,
             definition,
         };
         let guards = vec![

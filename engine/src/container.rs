@@ -29,6 +29,9 @@ pub(crate) struct ContainerRow {
     pub modified: u64,
     /// Raised by every change that its owner makes; background work does not touch it.
     pub revision: u64,
+    /// Whether the log was switched off and its entries are still to be removed.
+    #[serde(default)]
+    pub log_left: bool,
 }
 
 /// Which generation of index entries is being kept.

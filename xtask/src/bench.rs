@@ -11,6 +11,10 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
     if !known.iter().any(|binary| binary == name) {
         return failure(format!("there is no benchmark `{name}`; there are: {}", known.join(", ")));
     }
+    if name == "start" {
+        // It measures the server itself, which is another package's binary.
+        shell::run(&mut cargo(&["build", "--release", "--package", "mayfly"]))?;
+    }
     let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
     shell::run(command.args(arguments))
 }
