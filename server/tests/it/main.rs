@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on has failed its test")]
 
 mod cli;
+mod gives_way;
 mod harness;
 mod life;
 mod limits;
