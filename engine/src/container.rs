@@ -31,6 +31,9 @@ pub(crate) struct ContainerRow {
     pub modified: u64,
     /// Raised by every change that its owner makes; background work does not touch it.
     pub revision: u64,
+    /// Whether the log was switched off and its entries are still to be removed.
+    #[serde(default)]
+    pub log_left: bool,
     /// The latest changes of the default, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ttl_history: Vec<TtlChange>,
