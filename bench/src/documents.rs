@@ -1,5 +1,6 @@
 //! The documents that benches write: about 1 KB of JSON with ten indexed leaves.
 
+use bson::RawDocumentBuf;
 use mayfly_engine::{Container, DefaultTtl, DocumentId, Engine, IndexingPolicy, InvalidTtl, Operation};
 use mayfly_engine::{ContainerDefinition, Timestamp};
 use mayfly_value::{
@@ -10,7 +11,7 @@ use mayfly_value::{
 use std::sync::Arc;
 
 /// Logical partitions that the documents are spread over.
-const PARTITIONS: usize = 1000;
+pub const PARTITIONS: usize = 1000;
 
 /// The text of document `n`: ten leaves that the policy of [`container`] indexes, and a payload that it does not.
 pub fn text(n: usize) -> String {
@@ -35,11 +36,14 @@ pub fn key(n: usize) -> PartitionKey {
     PartitionKey(vec![Component::String(format!("p{}", n % PARTITIONS))])
 }
 
+/// Document `n`.
+pub fn body(n: usize) -> RawDocumentBuf {
+    json::parse_document(text(n).as_bytes(), JsonLimits::default()).expect("bench documents are valid")
+}
+
 /// The operation that makes document `n`.
 pub fn create(n: usize) -> Operation {
-    let body =
-        json::parse_document(text(n).as_bytes(), JsonLimits::default()).expect("bench documents are valid");
-    Operation::Create { id: id(n), body }
+    Operation::Create { id: id(n), body: body(n) }
 }
 
 /// A container for these documents.
@@ -47,6 +51,19 @@ pub async fn container(
     engine: &Engine,
     name: &str,
     default_ttl: Option<DefaultTtl>,
+    now: Timestamp,
+) -> Arc<Container> {
+    let mut indexing = IndexingPolicy::default();
+    indexing.excluded.push("/payload/?".into());
+    container_with(engine, name, default_ttl, indexing, now).await
+}
+
+/// A container with an indexing policy of the caller's.
+pub async fn container_with(
+    engine: &Engine,
+    name: &str,
+    default_ttl: Option<DefaultTtl>,
+    indexing: IndexingPolicy,
     now: Timestamp,
 ) -> Arc<Container> {
     let database = match engine.database("bench") {
@@ -57,8 +74,7 @@ pub async fn container(
     let mut definition =
         ContainerDefinition::new(name, KeyDefinition { paths: vec![path], kind: KeyKind::Hash, version: 2 });
     definition.default_ttl = default_ttl;
-    definition.indexing = IndexingPolicy::default();
-    definition.indexing.excluded.push("/payload/?".into());
+    definition.indexing = indexing;
     engine.create_container(&database, definition, 1, now).await.expect("a new container")
 }
 

@@ -34,7 +34,7 @@ impl Latencies {
         while go_on() {
             let begun = Instant::now();
             work(n).await;
-            latencies.0.push(begun.elapsed().as_nanos() as u64);
+            latencies.push(begun.elapsed());
             n += 1;
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
@@ -43,7 +43,28 @@ impl Latencies {
         latencies.summary(start.elapsed())
     }
 
-    fn summary(mut self, elapsed: Duration) -> Summary {
+    /// Adds one.
+    pub fn push(&mut self, took: Duration) {
+        self.0.push(took.as_nanos() as u64);
+    }
+
+    /// Adds all of another.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The percentiles, and the rate over so long a time.
+    pub fn summary(mut self, elapsed: Duration) -> Summary {
         self.0.sort_unstable();
         let at = |percent: usize| {
             let index = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));

@@ -6,7 +6,10 @@
 
 pub mod documents;
 pub mod latency;
+pub mod mongod;
 pub mod replay;
+pub mod rest;
+pub mod world;
 
 use std::{
     future::Future,

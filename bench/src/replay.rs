@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mayfly_storage::{
     Result,
     memory::MemoryStore,
-    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store},
+    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Withered},
 };
 use parking_lot::Mutex;
 
@@ -44,6 +44,10 @@ impl Store for Remembering {
 
     fn sync(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.sync()
+    }
+
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        self.inner.sweep(withered)
     }
 
     fn stats(&self) -> Stats {

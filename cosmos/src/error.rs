@@ -29,6 +29,8 @@ pub struct ApiError {
     pub shape: Shape,
     /// When to try again, for 429, 449 and 503.
     pub retry_after: Option<Duration>,
+    /// The query plan that a client is to run instead, for 400/1004.
+    pub plan: Option<String>,
 }
 
 /// Who speaks in the body.
@@ -70,7 +72,7 @@ impl ApiError {
     /// An error in the gateway's shape.
     pub fn new(status: u16, substatus: u32, message: impl Into<String>) -> ApiError {
         let (code, shape) = (code_of(status), Shape::Gateway);
-        ApiError { status, substatus, code, message: message.into(), shape, retry_after: None }
+        ApiError { status, substatus, code, message: message.into(), shape, retry_after: None, plan: None }
     }
 
     fn backend(mut self) -> ApiError {
@@ -94,7 +96,13 @@ impl ApiError {
         };
         // Written in this order by hand: clients that log the body show the code first.
         let (code, message) = (serde_json::json!(self.code), serde_json::json!(message));
-        format!("{{\"code\":{code},\"message\":{message}}}")
+        match &self.plan {
+            None => format!("{{\"code\":{code},\"message\":{message}}}"),
+            Some(plan) => {
+                let plan = serde_json::json!(plan);
+                format!("{{\"code\":{code},\"message\":{message},\"additionalErrorInfo\":{plan}}}")
+            }
+        }
     }
 }
 
@@ -146,17 +154,21 @@ impl ApiError {
         )
     }
 
-    /// 400: the partition key does not fit the container's definition.
+    /// 400/1001: the partition key does not fit the container's definition.
     pub fn partition_key_shape() -> ApiError {
-        ApiError::bad_request(
+        ApiError::new(
+            400,
+            1001,
             "Partition key provided either doesn't correspond to definition in the collection or doesn't match \
              partition key field values specified in the document.",
         )
     }
 
-    /// 400: too few parts of a hierarchical partition key. The doubled article is the service's.
+    /// 400/1001: too few parts of a hierarchical partition key. The doubled article is the service's.
     pub fn partition_key_short() -> ApiError {
-        ApiError::bad_request(
+        ApiError::new(
+            400,
+            1001,
             "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the \
              the collection.",
         )
@@ -209,16 +221,17 @@ impl ApiError {
         ApiError::bad_request("continuation token limit specified is not large enough")
     }
 
-    /// 400/1004: the client has to ask for a plan and run the query itself.
-    pub fn cross_partition_not_servable() -> ApiError {
-        ApiError::new(
+    /// 400/1004: the client has to ask for a plan, or take this one, and run the query itself.
+    pub fn cross_partition_not_servable(plan: &serde_json::Value) -> ApiError {
+        let error = ApiError::new(
             400,
             1004,
             "The provided cross partition query can not be directly served by the gateway. This is a first \
              chance (internal) exception that all newer clients will know how to handle gracefully. This \
              exception is traced, but unless you see it bubble up as an exception (which only happens on older \
              SDK clients), then you can safely ignore this message.",
-        )
+        );
+        ApiError { plan: Some(plan.to_string()), ..error }
     }
 
     /// 400: a query over several partitions that was not asked for.
@@ -259,13 +272,24 @@ impl ApiError {
     pub fn consistency_too_strong(requested: &str, account: &str) -> ApiError {
         ApiError::bad_request(format!(
             "ConsistencyLevel {requested} specified in the request is invalid when service is configured with \
-             consistency level {account}."
+             consistency level {account}. Ensure the request consistency level is not stronger than the service \
+             consistency level."
         ))
+    }
+
+    /// 400: a session token that is none.
+    pub fn invalid_session_token(token: &str) -> ApiError {
+        ApiError::bad_request(format!("The session token provided '{token}' is invalid."))
     }
 
     /// 405: the route exists, the verb on it does not.
     pub fn method_not_allowed(verb: &str) -> ApiError {
         ApiError::new(405, 0, format!("The requested verb {verb} is not supported on this resource."))
+    }
+
+    /// 408: the body did not come in time.
+    pub fn body_too_slow() -> ApiError {
+        ApiError::new(408, 0, "The request body did not arrive in time. Please retry.")
     }
 
     /// 413: the body is over the limit.
@@ -372,6 +396,11 @@ impl ApiError {
             .retry_after(Duration::from_millis(10))
     }
 
+    /// Whether somebody else was quicker, and the same request may do better.
+    pub fn is_retry(&self) -> bool {
+        self.status == 449
+    }
+
     /// 503: starting, stopping or without its store. Clients retry.
     pub fn unavailable(message: impl Into<String>) -> ApiError {
         ApiError::new(503, 0, message).retry_after(Duration::from_secs(1))
@@ -408,7 +437,7 @@ impl From<mayfly_engine::Error> for ApiError {
             Error::InvalidTtl { value } => ApiError::invalid_ttl(&value),
             Error::TooLarge { .. } => ApiError::too_large(),
             Error::BadContinuation => ApiError::invalid_continuation(),
-            Error::Contention => ApiError::retry_with(),
+            Error::Contention | Error::IndexChanged => ApiError::retry_with(),
             Error::ReadOnly => {
                 ApiError::unavailable("The server takes no writes at the moment: its disk is nearly full.")
             }
@@ -446,8 +475,9 @@ impl From<AuthError> for ApiError {
                 "Authorization token mandates Date header. Please pass in RFC 1123 style date format.".into(),
             ),
             AuthError::Unsupported { kind } => unauthorized(format!(
-                "Authorization tokens of type '{kind}' are not supported yet by this version of Mayfly. \
-                 Please sign with an account key."
+                "Authorization tokens of type '{kind}' are not accepted by this server. Please sign with an account \
+                 key{}.",
+                if kind == "aad" { ", or start the server with --dev-entra" } else { "" }
             )),
             AuthError::WrongSignature { payload } => unauthorized(format!(
                 "The input authorization token can't serve the request. The wrong key is being used or the \

@@ -48,9 +48,14 @@ fn texts_that_tests_and_users_look_for() {
         (ApiError::missing_properties(&["id"]), 400, 0, "required properties - 'id; ' - are missing"),
         (ApiError::id_length(255), 400, 0, "unique non-empty string less than '255' characters."),
         (ApiError::partition_key_mismatch(), 400, 1001, "doesn't match the one specified in the header"),
-        (ApiError::partition_key_short(), 400, 0, "defined in the the collection."),
+        (ApiError::partition_key_short(), 400, 1001, "defined in the the collection."),
         (ApiError::incorrect_container_rid(), 400, 1024, "rid"),
-        (ApiError::cross_partition_not_servable(), 400, 1004, "first chance (internal) exception"),
+        (
+            ApiError::cross_partition_not_servable(&serde_json::json!({})),
+            400,
+            1004,
+            "first chance (internal) exception",
+        ),
         (ApiError::method_not_allowed("PUT"), 405, 0, "PUT"),
         (ApiError::too_large(), 413, 0, "Request size is too large"),
         (ApiError::throttled(Duration::from_millis(37)), 429, 3200, "Request rate is large."),
@@ -65,7 +70,7 @@ fn texts_that_tests_and_users_look_for() {
 fn texts_have_no_seams_where_lines_were_broken() {
     for error in [
         ApiError::partition_key_shape(),
-        ApiError::cross_partition_not_servable(),
+        ApiError::cross_partition_not_servable(&serde_json::json!({})),
         ApiError::cross_partition_disabled(),
         ApiError::batch_partition_keys(),
         ApiError::consistency_too_strong("Strong", "Session"),
@@ -83,7 +88,11 @@ fn refusals_of_signatures() {
         (AuthError::Missing, 401, "Required Header authorization is missing. Ensure a valid"),
         (AuthError::Malformed, 401, "Authorization header doesn't confirm to the required format."),
         (AuthError::NoDate, 401, "Authorization token mandates Date header."),
-        (AuthError::Unsupported { kind: "aad" }, 401, "type 'aad' are not supported yet"),
+        (
+            AuthError::Unsupported { kind: "aad" },
+            401,
+            "type 'aad' are not accepted by this server. Please sign with an account key, or start",
+        ),
         (
             AuthError::WrongSignature { payload: "get\n\n\nnow\n\n".into() },
             401,

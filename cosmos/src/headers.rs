@@ -89,6 +89,8 @@ header_names! {
     QUERY_EXECUTION_INFO = "x-ms-cosmos-query-execution-info";
     /// Which indexes served the query.
     INDEX_UTILIZATION = "x-ms-cosmos-index-utilization";
+    /// Explain in the body of the answer how the query was answered; our own.
+    EXPLAIN = "x-mayfly-explain";
     /// Items in this page.
     ITEM_COUNT = "x-ms-item-count";
     /// `Incremental Feed` or `Full-Fidelity Feed` makes a read of the feed a change feed.
@@ -211,7 +213,8 @@ pub fn integer(headers: &HeaderMap, name: &HeaderName) -> Result<Option<i64>, Ap
     value.trim().parse().map(Some).map_err(|_| invalid(name))
 }
 
-fn invalid(name: &HeaderName) -> ApiError {
+/// 400: a header's value cannot be read.
+pub fn invalid(name: &HeaderName) -> ApiError {
     ApiError::bad_request(format!("The value specified for the header '{name}' is invalid."))
 }
 

@@ -27,10 +27,13 @@ pub mod rid;
 pub mod routes;
 mod scope;
 mod service;
+mod session;
+mod throttle;
 
 pub use address::{Address, ContainerRef, Ref};
 pub use error::ApiError;
+pub use query::explain::explain;
 pub use reply::Body;
 pub use resource::ACCOUNT;
 pub use rid::Rid;
-pub use service::{Cosmos, Served};
+pub use service::{Cosmos, Options, Served};

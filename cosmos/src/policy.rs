@@ -1,7 +1,14 @@
 //! A container's definition between the protocol's JSON and the engine's form.
 //!
 //! What is left out is filled with the service's defaults; what the engine only keeps is echoed as it came. Whether a
-//! definition can be right is the engine's to say, except where the JSON itself is of the wrong form.
+//! definition can be right is the engine's to say; for policies that it only keeps, the files below this one do.
+
+pub mod computed;
+pub mod encryption;
+pub mod fixed;
+pub mod full_text;
+pub mod spatial;
+pub mod vectors;
 
 use mayfly_engine::{
     CompositePath, ContainerDefinition, DefaultTtl, IndexingMode, IndexingPolicy, ROOT_PATTERN,
@@ -48,7 +55,14 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
     if body.contains_key("ttlPropertyPath") {
         return Err(ApiError::not_implemented("The container property ttlPropertyPath"));
     }
-    Ok(ContainerDefinition {
+    let mut others = others(body)?;
+    // Clients take no version for the first one, and are shown what they sent: with a version, or without.
+    if partition_key.version == 1 && body["partitionKey"]["version"].is_null() {
+        let mut shown = partition_key_json(&partition_key);
+        shown.as_object_mut().map(|shown| shown.remove("version"));
+        others.insert("partitionKey".into(), shown);
+    }
+    let definition = ContainerDefinition {
         name,
         partition_key,
         indexing: match body.get("indexingPolicy") {
@@ -61,8 +75,50 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
         log_minutes: log_minutes(body.get("changeFeedPolicy"))?,
         collection: None,
         index_rules: Vec::new(),
-        others: kept(body, &KEPT),
-    })
+        others,
+    };
+    spatial::check(&definition)?;
+    vectors::check(&definition)?;
+    full_text::check(&definition)?;
+    computed::check(&definition)?;
+    Ok(definition)
+}
+
+fn others(body: &Object) -> Result<Object, ApiError> {
+    let mut others = kept(body, &KEPT);
+    match others.get("conflictResolutionPolicy") {
+        None => {}
+        Some(Value::Object(policy)) => {
+            let policy = fixed::conflict_resolution(policy)?;
+            others.insert("conflictResolutionPolicy".into(), policy);
+        }
+        Some(_) => return Err(ApiError::invalid_input()),
+    }
+    Ok(others)
+}
+
+/// A member that is there and not null.
+fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object.get(name).filter(|value| !value.is_null())
+}
+
+/// A member that must be text.
+fn text<'a>(object: &'a Value, name: &str) -> Result<&'a str, ApiError> {
+    member(object, name).and_then(Value::as_str).ok_or_else(ApiError::invalid_input)
+}
+
+/// The path of an entry of a policy.
+fn path_of(entry: &Value) -> Result<&str, ApiError> {
+    text(entry, "path")
+}
+
+/// The items of a list; none if it is not there.
+fn items(list: Option<&Value>) -> Result<&[Value], ApiError> {
+    match list {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) => Err(ApiError::invalid_input()),
+    }
 }
 
 /// Writes a definition with its defaults filled in.
@@ -81,10 +137,7 @@ pub fn to_json(definition: &ContainerDefinition) -> Object {
     if let Some(minutes) = definition.log_minutes {
         object.insert("changeFeedPolicy".into(), json!({ "retentionDuration": minutes }));
     }
-    object.insert(
-        "conflictResolutionPolicy".into(),
-        json!({ "mode": "LastWriterWins", "conflictResolutionPath": "/_ts", "conflictResolutionProcedure": "" }),
-    );
+    object.insert("conflictResolutionPolicy".into(), fixed::default_conflict_resolution());
     object.insert("geospatialConfig".into(), json!({ "type": "Geography" }));
     object.extend(definition.others.clone());
     object
@@ -95,8 +148,7 @@ fn partition_key(object: &Object) -> Result<KeyDefinition, ApiError> {
     let kind = if paths_len(&object) > 1 { "MultiHash" } else { "Hash" };
     object.entry("kind").or_insert(json!(kind));
     let multi = object.get("kind").and_then(Value::as_str) == Some("MultiHash");
-    // Clients hash by the version they read back, so it is always written down. One that was left out is the
-    // service's old default.
+    // Clients hash by the version they read back. One that was left out is the service's old default.
     object.entry("version").or_insert(json!(if multi { 2 } else { 1 }));
     object.retain(|name, _| ["paths", "kind", "version"].contains(&name.as_str()));
     let definition: KeyDefinition = serde_json::from_value(Value::Object(object)).map_err(|error| {
@@ -130,7 +182,8 @@ fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
     };
     let automatic = match object.get("automatic") {
         None | Some(Value::Null) => mode != IndexingMode::None,
-        Some(Value::Bool(automatic)) => *automatic,
+        // Indexing what is asked for one by one is history: the service says true where there is an index at all.
+        Some(Value::Bool(automatic)) => *automatic || mode != IndexingMode::None,
         Some(_) => return Err(ApiError::invalid_input()),
     };
     let (mut included, mut excluded) =
@@ -240,4 +293,24 @@ fn log_minutes(policy: Option<&Value>) -> Result<Option<u32>, ApiError> {
 fn kept(object: &Object, names: &[&str]) -> Object {
     let wanted = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
     names.iter().filter(wanted).map(|name| ((*name).to_owned(), object[*name].clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_key_is_shown_as_it_was_sent() {
+        let shown = |key: Value| {
+            let body = json!({ "id": "c", "partitionKey": key });
+            to_json(&from_json(body.as_object().unwrap()).unwrap())["partitionKey"].clone()
+        };
+        assert_eq!(shown(json!({ "paths": ["/a"] })), json!({ "paths": ["/a"], "kind": "Hash" }));
+        for version in [1, 2] {
+            let sent = json!({ "paths": ["/a"], "kind": "Hash", "version": version });
+            assert_eq!(shown(sent.clone()), sent);
+        }
+        let hierarchical = json!({ "paths": ["/a", "/b"], "kind": "MultiHash", "version": 2 });
+        assert_eq!(shown(json!({ "paths": ["/a", "/b"] })), hierarchical);
+    }
 }

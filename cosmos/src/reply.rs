@@ -12,6 +12,9 @@ use crate::{error::ApiError, headers};
 /// The body of every answer.
 pub type Body = Full<Bytes>;
 
+/// Room for the headers of an item's answer, so that the map does not grow step by step.
+const HEADERS: usize = 24;
+
 /// What a handler answers.
 #[derive(Debug)]
 pub struct Reply {
@@ -23,12 +26,12 @@ pub struct Reply {
 impl Reply {
     /// An answer without a body.
     pub fn empty(status: StatusCode) -> Self {
-        Self { status, headers: HeaderMap::new(), body: Vec::new() }
+        Self { status, headers: HeaderMap::with_capacity(HEADERS), body: Vec::new() }
     }
 
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, headers: HeaderMap::new(), body }
+        Self { status, headers: HeaderMap::with_capacity(HEADERS), body }
     }
 
     /// An answer in another form.
@@ -54,6 +57,11 @@ impl Reply {
         reply
     }
 
+    /// Sets a header whose value is known to be one.
+    pub fn set_value(&mut self, name: &HeaderName, value: HeaderValue) {
+        self.headers.insert(name.clone(), value);
+    }
+
     /// Sets a header. A value that cannot stand in a header is left out.
     pub fn set(&mut self, name: &HeaderName, value: impl ToString) {
         if let Ok(value) = HeaderValue::try_from(value.to_string()) {
@@ -72,6 +80,17 @@ impl Reply {
         if !self.headers.contains_key(name) {
             self.set(name, value);
         }
+    }
+
+    /// Whether the handler has set a header.
+    pub fn has(&self, name: &HeaderName) -> bool {
+        self.headers.contains_key(name)
+    }
+
+    /// What the answer says the request has cost.
+    pub fn charge(&self) -> f64 {
+        let told = self.headers.get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
+        told.and_then(|charge| charge.parse().ok()).unwrap_or(0.0)
     }
 
     /// The status, for logs and metrics.

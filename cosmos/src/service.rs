@@ -5,23 +5,28 @@
 //! 3. `auth::verify`: who signed it.
 //! 4. The body is read, up to its limit.
 //! 5. `Engine::now`: the time it is answered at, once.
-//! 6. The row's handler.
-//! 7. Headers that every answer has.
+//! 6. `session::check`: whether it asks for more than there is; `Throttle::admit`: whether it is within its budget.
+//! 7. The row's handler.
+//! 8. Headers that every answer has.
 //!
 //! An error at any step becomes a body in the protocol's shape, and is logged here if it is ours.
+
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::Body as HttpBody,
-    header::{AUTHORIZATION, DATE, HOST},
+    header::{AUTHORIZATION, CONTENT_LOCATION, DATE, HOST, HeaderValue},
     http::request::Parts,
 };
-use mayfly_engine::{Clock as _, Engine, SystemClock, clock::Stopwatch, ids};
+use mayfly_engine::{Clock as _, Engine, SystemClock, charge, clock::Stopwatch, ids};
+use tokio::time::timeout;
 use tracing::error;
 
 use crate::{
+    aad,
     address::Address,
     auth::{self, Credential, Keys, SignedRequest},
     call::Call,
@@ -30,18 +35,53 @@ use crate::{
     reply::{Body, Reply},
     resource_token::{self, Grant},
     routes::{self, Route},
+    session,
+    throttle::{Budget, Throttle},
 };
 
 /// The most a request may weigh. A document of 2 MB and its envelope fit.
 const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 64 * 1024;
 
+/// Enough for the largest body at a few hundred kilobits per second.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Throughput buckets that a request may name.
+const THROUGHPUT_BUCKETS: std::ops::RangeInclusive<i64> = 1..=5;
+
 const GATEWAY_VERSION: &str = "version=2.14.0";
+const SCHEMA_VERSION: &str = "1.19";
 
 /// The REST front-end.
 #[derive(Clone)]
 pub struct Cosmos {
     engine: Engine,
     keys: Keys,
+    any_entra_token: bool,
+    /// None where request units are only counted.
+    throttle: Option<Arc<Throttle>>,
+    body_timeout: Duration,
+    /// When this server began to serve, as answers say it.
+    started: HeaderValue,
+}
+
+/// Who is let in, and how much they may do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The account's keys.
+    pub keys: Keys,
+    /// Let in whoever brings a token of the form Entra ID gives out, without checking who made it.
+    pub any_entra_token: bool,
+    /// Refuse what goes beyond the provisioned request units.
+    pub throttle: bool,
+    /// How long a client may take to send a body.
+    pub body_timeout: Duration,
+}
+
+impl Options {
+    /// Keys only, and no limits.
+    pub fn new(keys: Keys) -> Self {
+        Self { keys, any_entra_token: false, throttle: false, body_timeout: BODY_TIMEOUT }
+    }
 }
 
 /// What was done, for logs and metrics.
@@ -52,9 +92,18 @@ pub struct Served {
 }
 
 impl Cosmos {
-    /// A front-end over `engine` that lets in whoever has one of `keys`.
-    pub fn new(engine: Engine, keys: Keys) -> Self {
-        Self { engine, keys }
+    /// A front-end over `engine`.
+    pub fn new(engine: Engine, options: Options) -> Self {
+        Self {
+            engine,
+            keys: options.keys,
+            any_entra_token: options.any_entra_token,
+            throttle: options.throttle.then(Arc::default),
+            body_timeout: options.body_timeout,
+            // A date is always a header's value.
+            started: HeaderValue::try_from(http_date::format(SystemClock.now().seconds()))
+                .unwrap_or(HeaderValue::from_static("")),
+        }
     }
 
     /// Answers a request. `scheme` is how the client reached us: `http` or `https`.
@@ -68,18 +117,14 @@ impl Cosmos {
         let activity_id = self.activity_id(&parts.headers);
         let mut served = Served { operation: "Unknown" };
         let answer = self.answer(&parts, body, scheme, &activity_id, &mut served).await;
-        let mut reply = answer.unwrap_or_else(|error| {
-            if error.status >= 500 && error.status != 501 {
-                error!(activity_id, operation = served.operation, status = error.status, "{}", error.message);
-            }
-            Reply::error(&error, &activity_id)
-        });
+        let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
         reply.set(&headers::ACTIVITY_ID, &activity_id);
-        reply.set_default(&headers::REQUEST_CHARGE, 1);
-        reply.set(&headers::GATEWAY_VERSION, GATEWAY_VERSION);
-        reply.set(&headers::SERVICE_VERSION, GATEWAY_VERSION);
-        reply.set(&headers::SCHEMA_VERSION, "1.19");
-        reply.set(&headers::NUMBER_OF_READ_REGIONS, 0);
+        reply.set_default(&headers::REQUEST_CHARGE, charge::MISS);
+        reply.set_value(&headers::GATEWAY_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
+        reply.set_value(&headers::SERVICE_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
+        reply.set_value(&headers::SCHEMA_VERSION, HeaderValue::from_static(SCHEMA_VERSION));
+        reply.set_value(&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
+        reply.set_value(&headers::LAST_STATE_CHANGE, self.started.clone());
         reply.set(&headers::REQUEST_DURATION_MS, format!("{:.3}", watch.elapsed().as_secs_f64() * 1000.0));
         (reply.into_response(), served)
     }
@@ -103,7 +148,9 @@ impl Cosmos {
         // can be set.
         let grant = self.let_in(parts, &address, route, SystemClock.now().seconds())?;
         refuse_triggers(&parts.headers)?;
-        let body = read_body(body).await?;
+        refuse_unknown_bucket(&parts.headers)?;
+        let body =
+            timeout(self.body_timeout, read_body(body)).await.map_err(|_| ApiError::body_too_slow())??;
         let now = self.engine.now().await?;
         let base_url = format!("{scheme}://{}/", host(parts));
         let call = Call {
@@ -117,11 +164,25 @@ impl Cosmos {
             keys: &self.keys,
             grant: grant.as_ref(),
         };
-        let handler = route.handler.ok_or_else(|| ApiError::not_implemented(route.name))?;
-        let mut reply = handler(&call).await?;
+        session::check(&call, route.intent).await?;
+        let mut reply = self.within_budget(&call, route).await?;
+        session::stamp(&call, &mut reply).await?;
         if reply.status() != StatusCode::NOT_MODIFIED {
             reply.set_default(&DATE, http_date::format(now.seconds()));
         }
+        reply.set(&CONTENT_LOCATION, format_args!("{base_url}{}", parts.uri.path().trim_start_matches('/')));
+        Ok(reply)
+    }
+
+    /// Runs the handler, if there is budget left for it, and takes out what it has cost.
+    async fn within_budget(&self, call: &Call<'_>, route: &Route) -> Result<Reply, ApiError> {
+        let handler = route.handler.ok_or_else(|| ApiError::not_implemented(route.name))?;
+        let Some(throttle) = &self.throttle else { return handler(call).await };
+        let Some(budget) = Budget::of(call)? else { return handler(call).await };
+        throttle.admit(&budget, call.now)?;
+        // A refusal has cost something too: what it had to look up.
+        let reply = handler(call).await.unwrap_or_else(|error| refusal(&error, call.activity_id, route.name));
+        throttle.spend(&budget, reply.charge(), call.now);
         Ok(reply)
     }
 
@@ -135,15 +196,20 @@ impl Cosmos {
         clock_seconds: u64,
     ) -> Result<Option<Grant>, ApiError> {
         let text = |name| headers::text(&parts.headers, name);
-        if let Some(header) = text(&AUTHORIZATION)?
-            && let Credential::Resource(token) = auth::credential(header)?
-        {
-            let grant = resource_token::verify(&self.keys, &token, clock_seconds)?;
-            let key = text(&headers::PARTITION_KEY)?;
-            return match grant.allows(address, route.intent, key) {
-                true => Ok(Some(grant)),
-                false => Err(resource_token::forbidden()),
-            };
+        match text(&AUTHORIZATION)?.map(auth::credential).transpose()? {
+            Some(Credential::Resource(token)) => {
+                let grant = resource_token::verify(&self.keys, &token, clock_seconds)?;
+                let key = text(&headers::PARTITION_KEY)?;
+                return match grant.allows(address, route.intent, key) {
+                    true => Ok(Some(grant)),
+                    false => Err(resource_token::forbidden()),
+                };
+            }
+            Some(Credential::Aad(token)) if self.any_entra_token => {
+                aad::check(&token, clock_seconds)?;
+                return Ok(None);
+            }
+            _ => {}
         }
         let request = SignedRequest {
             verb: parts.method.as_str(),
@@ -165,6 +231,18 @@ impl Cosmos {
     }
 }
 
+/// The answer that says what went wrong, and a line in the log if it is our fault.
+fn refusal(error: &ApiError, activity_id: &str, operation: &str) -> Reply {
+    if error.status >= 500 && error.status != 501 {
+        error!(activity_id, operation, status = error.status, "{}", error.message);
+    }
+    let charge = match error.status {
+        401 | 403 | 429 => 0.0,
+        _ => charge::MISS,
+    };
+    Reply::error(error, activity_id).with(&headers::REQUEST_CHARGE, charge)
+}
+
 /// The authority the client used, so that the endpoints we advertise are ones it can reach.
 fn host(parts: &Parts) -> String {
     let by_header = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
@@ -180,6 +258,16 @@ fn refuse_triggers(headers: &HeaderMap) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// Buckets share out a budget among workloads. There is one budget here, so which bucket does not matter.
+fn refuse_unknown_bucket(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers::integer(headers, &headers::THROUGHPUT_BUCKET)? {
+        Some(bucket) if !THROUGHPUT_BUCKETS.contains(&bucket) => {
+            Err(headers::invalid(&headers::THROUGHPUT_BUCKET))
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn read_body<B>(body: B) -> Result<Bytes, ApiError>

@@ -208,6 +208,8 @@ impl Catalog {
             next_index: 1,
             retired_indexes: Vec::new(),
             revision: 1,
+            ttl_history: Vec::new(),
+            log_left: false,
             definition,
         };
         let guards = vec![

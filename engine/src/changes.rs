@@ -27,11 +27,22 @@ pub(crate) struct Change<'a> {
     pub after: Option<&'a Record>,
 }
 
+/// What the feed says about a document that goes.
+pub(crate) struct Felled {
+    pub lsn: u64,
+    pub ordinal: u16,
+    pub size: u32,
+    /// If it was read.
+    pub record: Option<Record>,
+}
+
 /// A batch in the making, for one slot.
 pub(crate) struct Changes<'a> {
     container: &'a Container,
     shard: Shard,
     batch: Batch,
+    /// Whether the version of each record is guarded.
+    guards_records: bool,
     tally: [i64; 2],
     /// Unique rows that documents of this batch had, and those they shall have, with the document's place.
     released: HashSet<Key>,
@@ -39,6 +50,8 @@ pub(crate) struct Changes<'a> {
     /// The first unique row that two documents of this batch want.
     doubled: Option<Key>,
     events: u16,
+    /// Whether every document fits the container's coverage.
+    fits: bool,
 }
 
 const FROM_COMMIT: u64 = 0;
@@ -54,20 +67,32 @@ impl<'a> Changes<'a> {
             container,
             shard,
             batch,
+            guards_records: true,
             tally: [0, 0],
             released: HashSet::new(),
             taken: HashMap::new(),
             doubled: None,
             events: 0,
+            fits: true,
         }
+    }
+
+    /// For changes that rely on a guard of the caller's instead of one for each record.
+    pub fn relying_on(container: &'a Container, shard: Shard, guard: Guard) -> Self {
+        let mut changes = Self::new(container, shard);
+        changes.batch.guards.push(guard);
+        changes.guards_records = false;
+        changes
     }
 
     /// Adds one document's change and returns how many index terms it writes.
     pub fn add(&mut self, change: &Change<'_>) -> Result<usize> {
         let Change { document, before, after } = change;
         let record_key = self.shard.record(document);
-        let expect = before.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
-        self.batch.guards.push(Guard { key: record_key.clone(), expect });
+        if self.guards_records {
+            let expect = before.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
+            self.batch.guards.push(Guard { key: record_key.clone(), expect });
+        }
         let terms = self.change_entries(document, *before, *after)?;
         self.change_unique(document, *before, *after)?;
         if let Some(record) = before {
@@ -102,6 +127,16 @@ impl<'a> Changes<'a> {
         });
     }
 
+    /// Takes a document away and leaves its index entries for a sweep: each says by itself that it is gone. One that
+    /// has unique keys, or an expiry entry, needs its record for those.
+    pub fn fell(&mut self, document: &DocumentKey, feed: &Felled) -> Result<()> {
+        self.batch.deletes.push(self.shard.sequenced(Family::Feed, feed.lsn, feed.ordinal));
+        self.batch.deletes.push(self.shard.record(document));
+        self.tally[0] -= 1;
+        self.tally[1] -= i64::from(feed.size);
+        self.change_unique(document, feed.record.as_ref(), None)
+    }
+
     /// Index and expiry entries: out with what only the old version has, in with the new version's.
     fn change_entries(
         &mut self,
@@ -109,13 +144,20 @@ impl<'a> Changes<'a> {
         before: Option<&Record>,
         after: Option<&Record>,
     ) -> Result<usize> {
-        let keys_of = |record: Option<&Record>| match record {
-            Some(record) => index::index_keys(self.container, self.shard, document, record.body()),
-            None => Ok(Vec::new()),
+        let (container, shard) = (self.container, self.shard);
+        let old = match before {
+            Some(record) => index::index_keys(container, shard, document, record.body())?,
+            None => Vec::new(),
         };
-        let old = keys_of(before)?;
-        // A document that waits for the indexer has no entries of its new version yet.
-        let new = if self.container.write_epoch == 0 { Vec::new() } else { keys_of(after)? };
+        let new = match after {
+            Some(record) if container.write_epoch != 0 => {
+                let entries = index::index_entries(container, shard, document, record.body())?;
+                self.fits &= entries.fits;
+                entries.keys
+            }
+            // A document that waits for the indexer has no entries of its new version yet.
+            _ => Vec::new(),
+        };
         let secondary_of = |record: Option<&Record>| match record {
             Some(record) => index::secondary_keys(self.container, self.shard, document, record.body()),
             None => Ok(Vec::new()),
@@ -185,6 +227,11 @@ impl<'a> Changes<'a> {
     /// Adds a row that belongs to none of the documents.
     pub fn put(&mut self, key: Key, value: Vec<u8>) {
         self.batch.puts.push(Put { key, value, marks: Vec::new() });
+    }
+
+    /// Whether the container's coverage holds for what is written. If not, it has to be narrowed first.
+    pub fn fits(&self) -> bool {
+        self.fits
     }
 
     /// A write's batch: it takes the next number of the slot's sequence.

@@ -15,6 +15,7 @@ use crate::{
     error::Result,
     index,
     keys::{CATALOG, DocumentKey, Family, PREFIX_LEN, Shard, sequence_of},
+    purge::{may_be_left, swept_through},
     record::{FeedEntry, Record},
     scan::each_row,
 };
@@ -158,8 +159,12 @@ impl Walk<'_> {
             record.life.encode(&mut life);
             let is_indexed = indexed.contains(&document);
             if is_indexed {
-                for key in index::index_keys(container, shard, &document, record.body())? {
+                let entries = index::index_entries(container, shard, &document, record.body())?;
+                for key in entries.keys {
                     expected.insert(key.bytes, life.clone());
+                }
+                if !entries.fits {
+                    report.problem(format!("the index is said to cover more than {} has", hex(key)));
                 }
             }
             for key in index::expiry_keys(shard, &document, &record) {
@@ -190,6 +195,7 @@ impl Walk<'_> {
         // With no index at all, nobody asks which epoch a version has its entries of.
         let no_index = self.container.definition().indexing.mode == IndexingMode::None;
         let ready = self.container.row.index.ready && !no_index;
+        let swept = swept_through(self.snapshot, self.shard).await?;
         let report = &mut *self.report;
         for family in [
             Family::Feed,
@@ -204,8 +210,8 @@ impl Walk<'_> {
             let range = self.shard.range(family, &[]);
             each_row(self.snapshot, range, &mut |key, value: &Bytes| {
                 report.entries += 1;
-                let retired = matches!(family, Family::Index | Family::Composite)
-                    && key.get(PREFIX_LEN..PREFIX_LEN + 4) != Some(&epoch.to_be_bytes());
+                let retired =
+                    is_index(family) && key.get(PREFIX_LEN..PREFIX_LEN + 4) != Some(&epoch.to_be_bytes());
                 let number =
                     key.get(PREFIX_LEN..PREFIX_LEN + 4).map(|bytes| crate::keys::be_u64(bytes) as u32);
                 let of_dropped = matches!(family, Family::Secondary | Family::SecondaryUnique)
@@ -214,6 +220,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
                 match expected.remove(key) {
+                    None if is_index(family) && may_be_left(value, swept) => {}
                     None => report.problem(format!("{family:?} entry without a record: {}", hex(key))),
                     Some(wanted) if wanted[..] == value[..] => {}
                     // A version that waits for the indexer keeps the epoch it was written under.
@@ -229,6 +236,10 @@ impl Walk<'_> {
             })
             .await?;
         }
+        expected.retain(|key, life| {
+            let left = Family::of(key).is_some_and(is_index) && may_be_left(life, swept);
+            !left
+        });
         for key in expected.keys() {
             let family = Family::of(key).map_or("unknown".into(), |family| format!("{family:?}"));
             report.problem(format!("a record lacks its {family} entry: {}", hex(key)));
@@ -255,6 +266,10 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+fn is_index(family: Family) -> bool {
+    matches!(family, Family::Index | Family::Composite)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -23,6 +23,7 @@ use crate::{
     error::{Error, Result},
     index::secondary_value,
     keys::{DocumentKey, Family, PREFIX_LEN},
+    purge::Pace,
     record::Record,
     ttl::DefaultTtl,
 };
@@ -86,7 +87,7 @@ impl Engine {
         }
         let whole = self.catalog().change_container(&container, None, |row| {
             if let Some(rule) = date_rule {
-                row.ttl = row.ttl.with_date_rule_built(rule)?;
+                row.ttl = row.ttl.with_date_rule_built(rule, now.max(self.timeline().told()))?;
             }
             for index in row.definition.index_rules.iter_mut().filter(|index| index.number == number) {
                 index.building = false;
@@ -114,7 +115,7 @@ impl Engine {
                 row.ttl = row.ttl.with_date_rule_dropped(rule, told)?;
             }
             if index.is_default_ttl {
-                row.ttl = row.ttl.with_default(None, told);
+                row.change_default(None, told);
                 row.definition.default_ttl = None;
             }
             row.retired_indexes.push(number);
@@ -139,7 +140,7 @@ impl Engine {
             let number = indexes.iter().map(|index| index.number + 1).max().unwrap_or(1).max(row.next_index);
             row.next_index = number + 1;
             indexes.push(IndexRule { number, is_default_ttl: true, building: false, ..rule });
-            row.ttl = row.ttl.with_default(Some(default), told);
+            row.change_default(Some(default), told);
             row.definition.default_ttl = Some(default);
             row.modified = now.seconds();
             row.revision += 1;
@@ -165,7 +166,7 @@ impl Engine {
             match ttl {
                 Some(ttl) if rule.is_default_ttl => {
                     let default = DefaultTtl::try_from(ttl).map_err(Error::bad_request)?;
-                    row.ttl = row.ttl.with_default(Some(default), told);
+                    row.change_default(Some(default), told);
                     row.definition.default_ttl = Some(default);
                 }
                 Some(ttl) => {
@@ -199,7 +200,7 @@ impl Engine {
             self.date_documents(&mut container, shard).await?;
         }
         let built = self.catalog().change_container(&container, None, |row| {
-            row.ttl = row.ttl.with_date_rule_built(number)?;
+            row.ttl = row.ttl.with_date_rule_built(number, now.max(self.timeline().told()))?;
             Ok(())
         });
         built.await
@@ -216,7 +217,7 @@ impl Engine {
         loop {
             // What has expired must not hold a place in a unique index, nor give up one that it never had.
             let now = self.now().await?;
-            while self.purge_container(&self.reload(container)?, now).await?.more {}
+            while self.purge_container(&self.reload(container)?, now, Pace::Full).await?.more {}
             let snapshot = self.store().snapshot().await.map_err(Error::from)?;
             let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: 8 << 20 };
             let page = snapshot.scan(&range, Direction::Forward, limit).await.map_err(Error::from)?;

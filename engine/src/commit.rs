@@ -122,7 +122,7 @@ impl Engine {
                     now.seconds(),
                     &document,
                     expired,
-                    cuts.expired_at(&expired.life),
+                    container.ttl().expired_at(&expired.life, &cuts),
                 ));
             }
             if stored.is_some() || after.is_some() {

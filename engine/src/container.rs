@@ -13,13 +13,15 @@ use mayfly_value::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    clock::Timestamp,
     collection::{Predicates, compile_filter},
+    coverage::{Coverage, Covered},
     definition::{ContainerDefinition, IndexingMode, parse_path, parse_pattern},
     error::{Error, Result},
     etag::Etag,
     keys::{self, PREFIX_LEN, Shard, be_u64},
     secondary::Secondary,
-    ttl::{Life, TtlPolicy},
+    ttl::{DefaultTtl, Life, TtlChange, TtlPolicy},
 };
 
 /// The part of a container that is stored in its catalog row.
@@ -38,6 +40,25 @@ pub(crate) struct ContainerRow {
     pub retired_indexes: Vec<u32>,
     /// Raised by every change that its owner makes; background work does not touch it.
     pub revision: u64,
+    /// Whether the log was switched off and its entries are still to be removed.
+    #[serde(default)]
+    pub log_left: bool,
+    /// The latest changes of the default, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ttl_history: Vec<TtlChange>,
+}
+
+/// Changes of the default that are remembered. The row is read with every start, so it must stay small.
+const TTL_HISTORY_MAX: usize = 50;
+
+impl ContainerRow {
+    /// Sets the default at `now` and remembers that it was done.
+    pub fn change_default(&mut self, to: Option<DefaultTtl>, now: Timestamp) {
+        self.ttl_history.push(TtlChange { at: now.seconds(), from: self.ttl.default, to });
+        let surplus = self.ttl_history.len().saturating_sub(TTL_HISTORY_MAX);
+        self.ttl_history.drain(..surplus);
+        self.ttl = self.ttl.with_default(to, now);
+    }
 }
 
 /// Which generation of index entries is being kept.
@@ -49,19 +70,32 @@ pub struct IndexState {
     pub ready: bool,
     /// Earlier epochs whose entries are still to be removed.
     pub retired: Vec<u32>,
+    /// What the entries are known to hold of every document.
+    #[serde(default)]
+    pub coverage: Coverage,
 }
 
 impl IndexState {
     /// The state of an empty container.
     pub(crate) fn first(mode: IndexingMode) -> Self {
-        Self { epoch: 1, ready: mode != IndexingMode::Lazy, retired: Vec::new() }
+        Self {
+            epoch: 1,
+            ready: mode != IndexingMode::Lazy,
+            retired: Vec::new(),
+            coverage: Coverage::Unwritten,
+        }
     }
 
     /// The state after the policy changed what is indexed.
     pub(crate) fn next(&self, mode: IndexingMode) -> Self {
         let mut retired = self.retired.clone();
         retired.push(self.epoch);
-        Self { epoch: self.epoch + 1, ready: mode == IndexingMode::None, retired }
+        Self {
+            epoch: self.epoch + 1,
+            ready: mode == IndexingMode::None,
+            retired,
+            coverage: Coverage::Unwritten,
+        }
     }
 }
 
@@ -80,6 +114,7 @@ pub struct Container {
     pub(crate) composites: Vec<Composite>,
     /// Indexes in the sense of MongoDB.
     pub(crate) secondaries: Vec<Secondary>,
+    pub(crate) covered: Covered,
     /// The index epoch that a write gives a document at once: 0 when it has to wait for the indexer.
     pub(crate) write_epoch: u32,
 }
@@ -134,7 +169,19 @@ impl Container {
             Ok(Secondary::new(rule.clone(), filter))
         });
         let secondaries = secondaries.collect::<Result<_>>()?;
-        Ok(Self { id, database, version, row, rules, unique_keys, composites, secondaries, write_epoch })
+        let covered = Covered::new(&row.index.coverage);
+        Ok(Self {
+            id,
+            database,
+            version,
+            row,
+            rules,
+            unique_keys,
+            composites,
+            secondaries,
+            covered,
+            write_epoch,
+        })
     }
 
     /// Whether it follows MongoDB's rules.
@@ -197,6 +244,11 @@ impl Container {
         &self.row.index
     }
 
+    /// The latest changes of the default, oldest first.
+    pub fn ttl_history(&self) -> &[TtlChange] {
+        &self.row.ttl_history
+    }
+
     /// The rules about time to live, with what they leave behind. Not for front-ends: they see definitions.
     pub(crate) fn ttl(&self) -> &TtlPolicy {
         &self.row.ttl
@@ -233,7 +285,7 @@ impl Container {
                  partition key field values specified in the document.",
             ));
         }
-        Ok(self.partition_of(definition.effective_key(key)))
+        Ok(self.partition_of(definition.place(key)))
     }
 
     pub(crate) fn partition_of(&self, hash: Epk) -> Partition {

@@ -167,7 +167,7 @@ impl ContainerDefinition {
             return Err(Error::bad_request("The id of a container cannot be changed."));
         }
         if next.partition_key != self.partition_key {
-            return Err(Error::bad_request("The partition key of a container cannot be changed."));
+            return Err(Error::bad_request("Document collection partition key cannot be changed."));
         }
         if next.unique_keys != self.unique_keys {
             return Err(Error::bad_request(

@@ -24,6 +24,7 @@ use crate::{
     ids::{Ids, RandomIds},
     keys::{CATALOG, DocumentId, DocumentKey, Family, Shard},
     metrics::Metrics,
+    purge::MASS,
     record::Record,
     timeline::Timeline,
 };
@@ -45,6 +46,7 @@ struct Inner {
     metrics: Metrics,
     read_only: AtomicBool,
     unreclaimed: AtomicU64,
+    mass: u64,
 }
 
 /// Collects what an engine is made of.
@@ -53,9 +55,16 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     predicates: Arc<dyn Predicates>,
+    mass: u64,
 }
 
 impl Builder {
+    /// Sweeps after purging at least so many documents, instead of deleting each of their index entries.
+    pub fn mass(mut self, documents: u64) -> Self {
+        self.mass = documents;
+        self
+    }
+
     /// Takes the time from `clock`.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -87,6 +96,7 @@ impl Builder {
             metrics: Metrics::default(),
             read_only: AtomicBool::new(false),
             unreclaimed: AtomicU64::new(0),
+            mass: self.mass,
         };
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -110,7 +120,7 @@ impl Engine {
     /// Starts from a store; the machine's clock and random identifiers unless told otherwise.
     pub fn builder(store: Arc<dyn Store>) -> Builder {
         let predicates = Arc::new(NoPredicates);
-        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), predicates }
+        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), predicates, mass: MASS }
     }
 
     /// The time for a request or a page of one. Take it once and pass it on.
@@ -162,6 +172,11 @@ impl Engine {
     /// Bytes purged since the store was last asked to give space back.
     pub(crate) fn unreclaimed(&self) -> &AtomicU64 {
         &self.inner.unreclaimed
+    }
+
+    /// How many documents are worth a sweep.
+    pub(crate) fn mass(&self) -> u64 {
+        self.inner.mass
     }
 
     /// What the store says about itself.
@@ -242,6 +257,7 @@ impl Engine {
         if_match: Option<IfMatch>,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
+        let purged = self.purged_past(container, now).await?;
         self.catalog()
             .change_container(container, if_match, |row| {
                 let mut definition = definition;
@@ -249,14 +265,18 @@ impl Engine {
                 definition.collection = definition.collection.or_else(|| row.definition.collection.clone());
                 definition.index_rules = row.definition.index_rules.clone();
                 row.definition.validate_replacement(&definition)?;
+                purged.iter().for_each(|cuts| row.ttl.forget_past(cuts));
                 if !row.definition.indexing.same_entries(&definition.indexing) {
                     row.index = row.index.next(definition.indexing.mode);
                 }
                 if row.ttl.default != definition.default_ttl {
                     // What anybody has been told is gone stays gone, also if their time is later than this request's.
                     let now = now.max(self.timeline().told());
-                    row.ttl = row.ttl.with_default(definition.default_ttl, now);
+                    row.change_default(definition.default_ttl, now);
                 }
+                // Switched on again before it was removed, the old log goes on.
+                row.log_left = definition.log_minutes.is_none()
+                    && (row.log_left || row.definition.log_minutes.is_some());
                 row.modified = now.seconds();
                 row.revision += 1;
                 row.definition = definition;

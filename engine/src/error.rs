@@ -73,6 +73,9 @@ pub enum Error {
     /// The position to continue from is not one of ours.
     #[error("the continuation is not valid")]
     BadContinuation,
+    /// The index is not what the caller planned with. Plan again.
+    #[error("the index has changed")]
+    IndexChanged,
     /// Too many others change the same thing at once. Try again later.
     #[error("too much contention")]
     Contention,

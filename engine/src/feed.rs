@@ -8,14 +8,16 @@ use std::sync::Arc;
 use mayfly_storage::store::{Direction, Page, PageLimit, Snapshot};
 
 use crate::{
+    access::HashRange,
     clock::Timestamp,
     container::Container,
     engine::Engine,
     error::{Error, Result},
     keys::{DocumentId, Family, Shard, sequence_of},
     log::Event,
+    purge::Pace,
     record::{FeedEntry, Record},
-    scan::{HashRange, last_commit},
+    scan::last_commit,
 };
 
 /// Where to start.
@@ -104,12 +106,13 @@ impl Engine {
         }
     }
 
-    /// One page of a slot's log. Expiries due by `now` are written down first, so that they are all in it.
+    /// One page of a slot's log, of documents in `within`. Expiries due by `now` are written down first, so that they are all in it.
     pub async fn log(
         &self,
         container: &Arc<Container>,
         slot: u16,
         after: u64,
+        within: &HashRange,
         rows_max: usize,
         now: Timestamp,
     ) -> Result<LogPage> {
@@ -120,16 +123,24 @@ impl Engine {
             ));
         }
         // The container as it is, each time: purge finds no end with one that has been changed since.
-        while self.purge_container(&self.reload(container)?, now).await?.more {}
+        while self.purge_container(&self.reload(container)?, now, Pace::Full).await?.more {}
         let shard = container.shard(u32::from(slot));
         let snapshot = self.store().snapshot().await?;
-        let rows = commits_after(&*snapshot, shard, Family::Log, after, rows_max).await?;
-        let mut page = LogPage { events: Vec::new(), position: after, more: rows.more };
-        for (key, value) in &rows.rows {
-            page.position = sequence_of(key)?.0;
-            page.events.push((page.position, Event::decode(value)?));
+        let mut page = LogPage { events: Vec::new(), position: after, more: false };
+        loop {
+            let rows = commits_after(&*snapshot, shard, Family::Log, page.position, rows_max).await?;
+            for (key, value) in &rows.rows {
+                page.position = sequence_of(key)?.0;
+                let event = Event::decode(value)?;
+                if within.contains(&event.document.parts()?.0) {
+                    page.events.push((page.position, event));
+                }
+            }
+            page.more = rows.more;
+            if page.events.len() >= rows_max || !rows.more {
+                return Ok(page);
+            }
         }
-        Ok(page)
     }
 
     /// The last commit of a slot's feed or log before `start`.
@@ -144,7 +155,7 @@ impl Engine {
 
     /// The last commit whose feed entries are all of an earlier second. `_ts` never goes down along a feed, so this is
     /// a binary search by sequence number, a few seeks however long the feed is.
-    async fn commit_before(&self, shard: Shard, seconds: u64) -> Result<u64> {
+    pub(crate) async fn commit_before(&self, shard: Shard, seconds: u64) -> Result<u64> {
         let (mut low, mut high) = (0, self.counter(shard).await?.seq);
         let snapshot = self.store().snapshot().await?;
         while low < high {

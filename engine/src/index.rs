@@ -9,6 +9,8 @@ use mayfly_value::{digest, keycode, order::Order, partition::Epk, walk};
 
 use crate::{
     container::Container,
+    coverage::Fitting,
+    definition::IndexingMode,
     error::{Error, Result},
     keys::{DocumentKey, Shard},
     record::Record,
@@ -25,6 +27,25 @@ pub(crate) fn index_keys(
     document: &DocumentKey,
     body: &RawDocument,
 ) -> Result<Vec<Key>> {
+    index_entries(container, shard, document, body).map(|entries| entries.keys)
+}
+
+/// The value-index entries of one document.
+pub(crate) struct IndexEntries {
+    /// Sorted, without repeats.
+    pub keys: Vec<Key>,
+    /// Whether the container's coverage holds for this document. If not, it is to be narrowed before the write.
+    pub fits: bool,
+}
+
+/// Like [`index_keys`], for whoever is about to write them.
+pub(crate) fn index_entries(
+    container: &Container,
+    shard: Shard,
+    document: &DocumentKey,
+    body: &RawDocument,
+) -> Result<IndexEntries> {
+    let mut fitting = Fitting::new(&container.covered);
     let epoch = container.row.index.epoch;
     let mut keys = Vec::with_capacity(16);
     let mut encoded = Vec::with_capacity(64);
@@ -34,6 +55,7 @@ pub(crate) fn index_keys(
         if path.len() > PATH_BYTES_MAX {
             return;
         }
+        fitting.leaf(path, value);
         encoded.clear();
         keycode::push_value(&mut encoded, value, Order::Cosmos);
         keys.push(shard.index(epoch, path, &encoded, document));
@@ -47,13 +69,16 @@ pub(crate) fn index_keys(
     for (number, composite) in container.composites.iter().enumerate() {
         encoded.clear();
         for (path, descending) in &composite.parts {
-            push_component(&mut encoded, path.get(body), *descending);
+            let part = path.get(body);
+            fitting.part(part);
+            push_component(&mut encoded, part, *descending);
         }
         keys.push(shard.composite(epoch, number as u16, &encoded, document));
     }
     keys.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
     keys.dedup_by(|a, b| a.bytes == b.bytes);
-    Ok(keys)
+    let unindexed = container.definition().indexing.mode == IndexingMode::None;
+    Ok(IndexEntries { keys, fits: unindexed || fitting.fits() })
 }
 
 fn push_component(out: &mut Vec<u8>, value: Option<RawBsonRef<'_>>, descending: bool) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use mayfly_storage::{
     Error as StoreError,
-    store::{Batch, Direction, Expect, Guard, PageLimit, Put, Urgency},
+    store::{Advance, Batch, Direction, Expect, Guard, PageLimit, Put, Urgency},
 };
 
 use crate::{
@@ -29,9 +29,19 @@ use crate::{
 const DOCUMENTS_MAX: usize = 64;
 
 impl Engine {
-    /// One tick: indexes some documents of every container that needs it. Says whether there is more to do.
+    /// One tick: indexes some documents of every container that needs it, and finishes date rules whose making was cut
+    /// short. Says whether there is more to do.
     pub async fn build_indexes(&self) -> Result<bool> {
         let mut more = false;
+        for container in self.catalog().all_containers() {
+            if let Some(rule) = container.ttl().unbuilt() {
+                let now = self.now().await?;
+                match self.build_date_rule(container, rule, now).await {
+                    Ok(_) | Err(Error::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         for container in self.catalog().all_containers().into_iter().filter(|c| !c.row.index.ready) {
             more |= self.index_container(&container).await?;
         }
@@ -96,7 +106,12 @@ impl Engine {
             let record = record.ok_or(Error::Corrupt("a feed entry has no record"))?;
             let mut life = Vec::new();
             record.life.encode(&mut life);
-            for key in index::index_keys(container, shard, &entry.document, record.body())? {
+            let entries = index::index_entries(container, shard, &entry.document, record.body())?;
+            if !entries.fits {
+                self.narrow_coverage(container, &[record.body()]).await?;
+                return Ok(true);
+            }
+            for key in entries.keys {
                 batch.puts.push(Put { key, value: life.clone(), marks: Vec::new() });
             }
             entry.epoch = epoch;
@@ -125,7 +140,7 @@ impl Engine {
     /// Adds a date rule to a container and gives every document its date under it.
     ///
     /// Answers when all documents have it, as an index build does: at that moment the rule comes into force, for all
-    /// of them. If that fails half-way, it never does.
+    /// of them. If that fails half-way, [`Engine::build_indexes`] goes on with it.
     pub async fn create_date_rule(
         &self,
         container: &Container,
@@ -140,15 +155,24 @@ impl Engine {
             row.revision += 1;
             Ok(())
         });
-        let mut container = added.await?;
+        Ok((self.build_date_rule(added.await?, number, now).await?, number))
+    }
+
+    /// Gives every document its date under a rule, and puts the rule in force.
+    async fn build_date_rule(
+        &self,
+        mut container: Arc<Container>,
+        number: u16,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
         for shard in container.shards() {
             self.date_documents(&mut container, shard).await?;
         }
         let built = self.catalog().change_container(&container, None, |row| {
-            row.ttl = row.ttl.with_date_rule_built(number)?;
+            row.ttl = row.ttl.with_date_rule_built(number, now.max(self.timeline().told()))?;
             Ok(())
         });
-        Ok((built.await?, number))
+        built.await
     }
 
     /// Changes a date rule's length, or drops the rule: one small write. What has expired stays gone.
@@ -159,7 +183,9 @@ impl Engine {
         seconds: Option<u32>,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
+        let purged = self.purged_past(container, now).await?;
         let change = self.catalog().change_container(container, None, |row| {
+            purged.iter().for_each(|cuts| row.ttl.forget_past(cuts));
             let told = now.max(self.timeline().told());
             row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, told)?;
             row.modified = now.seconds();
@@ -208,6 +234,9 @@ impl Engine {
                 batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
             }
             if !batch.puts.is_empty() {
+                // The versions stay, so a purge that saw the lives of before is told in this way.
+                let counter = shard.single(Family::Purged);
+                batch.advances.push(Advance { counter, stamp: 0, tally: [0, 0] });
                 match self.store().commit(batch).await {
                     Ok(_) => {}
                     // Look again at this page; what was written meanwhile has its date already.

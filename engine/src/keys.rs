@@ -11,6 +11,7 @@
 //! |---|---|---|---|
 //! | `Counter` | | the slot's sequence, highest second, stored documents and bytes | small |
 //! | `Purged` | | a counter of what purge took away again | small |
+//! | `Sweep` | | up to which second index entries of documents that are gone may be left | small |
 //! | `PurgePosition`, `IndexPosition` | | how far a background walk of the feed has come | small |
 //! | `Feed` | lsn, ordinal | index epoch, size, life, document | small |
 //! | `Expiry` | deadline second, document | size | small |
@@ -50,6 +51,8 @@ pub enum Family {
     PurgePosition = 0x03,
     /// How far the indexer has walked the feed.
     IndexPosition = 0x04,
+    /// Up to when entries of purged documents are left for a sweep.
+    Sweep = 0x05,
     /// Last writes in commit order: one entry per stored document.
     Feed = 0x10,
     /// Documents with their own deadline.
@@ -88,11 +91,12 @@ pub enum Family {
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
         Self::IndexPosition,
+        Self::Sweep,
         Self::Feed,
         Self::Expiry,
         Self::Date,

@@ -11,6 +11,7 @@
 //! A record is visible iff [`ttl::Cuts::is_live`] says so, and whatever looks at a record asks it. Front-ends see
 //! neither keys nor deadlines. All nondeterminism enters through the store, [`clock`] and [`ids`].
 
+mod access;
 mod catalog;
 mod changes;
 pub mod charge;
@@ -21,6 +22,7 @@ mod collection_index;
 mod collection_walk;
 mod commit;
 mod container;
+mod coverage;
 mod definition;
 mod engine;
 mod error;
@@ -34,6 +36,7 @@ mod keys;
 mod log;
 mod metrics;
 pub mod patch;
+mod position;
 mod purge;
 mod reap;
 mod record;
@@ -45,6 +48,7 @@ mod usage;
 mod view;
 mod write;
 
+pub use access::{Access, HashRange, IndexAccess, IndexName, Lookup, Reliance, ValueRange};
 pub use catalog::Database;
 pub use check::Report;
 pub use clock::{AdjustableClock, Clock, SystemClock, Timestamp};
@@ -62,11 +66,12 @@ pub use keys::DocumentId;
 pub use log::{Event, EventKind};
 pub use mayfly_storage::store::{Direction, PageLimit};
 pub use metrics::{ContainerMetrics, Metrics};
-pub use purge::Purged;
+pub use position::Position;
+pub use purge::{Pace, Purged};
 pub use record::{Birth, Record};
-pub use scan::{Access, Found, HashRange, Position, ScanPage};
+pub use scan::{Content, Entry, EntryPage, Found, ScanPage};
 pub use timeline::LEAD as HORIZON_LEAD;
-pub use ttl::{DefaultTtl, OwnTtl};
+pub use ttl::{DefaultTtl, OwnTtl, TtlChange};
 pub use usage::{Amount, Forecast, Usage};
 pub use view::View;
 pub use write::{

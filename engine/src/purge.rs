@@ -10,35 +10,63 @@
 //! Record, index entries, unique keys, feed entry and expiry entries go in one guarded batch, so a document that is
 //! written again at the same moment survives. The batches are background work: behind everybody else, and not synced
 //! for their own sake. A tick takes a bounded number of documents from each container, so that none waits for
-//! another's backlog.
+//! another's backlog; how many is the caller's choice of [`Pace`].
 //!
 //! A store may keep what was deleted in its files. Giving those back is dear, so it is asked to only after a good part
 //! of what it holds was purged.
 
+mod mass;
+mod search;
+
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use mayfly_storage::{
     Error as StoreError,
-    store::{Batch, Direction, KeyRange, PageLimit, Put, Snapshot, Urgency},
+    store::{Batch, Committed, Counter, Direction, Expect, Guard, PageLimit, Put, Snapshot, Urgency},
 };
 
 use crate::{
-    changes::{Change, Changes},
+    changes::{Change, Changes, Felled},
     clock::Timestamp,
     container::Container,
     engine::Engine,
     error::Result,
-    keys::{DocumentKey, Family, PREFIX_LEN, Shard, from_ordered, ordered, sequence_of},
+    keys::{DocumentKey, Family, Shard, sequence_of},
     log::Event,
-    record::{FeedEntry, Record},
-    ttl::{Cuts, DefaultTtl, OwnTtl},
+    record::Record,
+    ttl::Cuts,
 };
+pub use mass::MASS;
+pub(crate) use mass::{may_be_left, swept_through};
+use search::Search;
 
-/// Documents taken from one slot in one batch. Larger ones did not purge faster and held up writes for longer.
-const VICTIMS_MAX: usize = 128;
+/// Documents removed in one batch. Larger ones did not purge faster and held up writes for longer.
+const VICTIMS_PER_BATCH: usize = 128;
+
+/// Log entries trimmed in one batch.
+const EVENTS_MAX: usize = 128;
+
+/// How much a tick does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// For when somebody is being served: few documents of each slot, so that whoever comes meanwhile waits for no more.
+    Gentle,
+    /// For when nobody is: many, and one batch is made while another is being written.
+    Full,
+}
+
+impl Pace {
+    /// Documents that a tick takes from one slot.
+    pub fn victims_max(self) -> usize {
+        match self {
+            Self::Gentle => 32,
+            Self::Full => 8 * VICTIMS_PER_BATCH,
+        }
+    }
+}
 
 /// Purged bytes that are worth asking the store for its space: below this, its files hardly shrink.
 const RECLAIM_BYTES_MIN: u64 = 16 * 1024 * 1024;
@@ -78,10 +106,10 @@ fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
 
 impl Engine {
     /// One tick: a bounded number of expired documents from every container.
-    pub async fn purge(&self, now: Timestamp) -> Result<Purged> {
+    pub async fn purge(&self, now: Timestamp, pace: Pace) -> Result<Purged> {
         let mut purged = Purged::default();
         for container in self.catalog().all_containers() {
-            purged.add(self.purge_container(&container, now).await?);
+            purged.add(self.purge_container(&container, now, pace).await?);
         }
         Ok(purged)
     }
@@ -103,13 +131,24 @@ impl Engine {
     }
 
     /// One tick for one container.
-    pub(crate) async fn purge_container(&self, container: &Arc<Container>, now: Timestamp) -> Result<Purged> {
+    pub(crate) async fn purge_container(
+        &self,
+        container: &Arc<Container>,
+        now: Timestamp,
+        pace: Pace,
+    ) -> Result<Purged> {
         let mut purged = Purged::default();
         if !container.ttl().can_expire() && container.definition().log_minutes.is_none() {
             return Ok(purged);
         }
         for shard in container.shards() {
-            purged.add(self.purge_shard(container, shard, now).await?);
+            let mut tick = self.purge_shard(container, shard, now, pace).await?;
+            purged.add(tick.purged);
+            if tick.lost && pace == Pace::Full {
+                // Writers are about, though nobody said so. One batch that only they can refuse who write its victims.
+                tick = self.purge_shard(container, shard, now, Pace::Gentle).await?;
+                purged.add(tick.purged);
+            }
             purged.more |= self.trim_log(container, shard, now).await?;
         }
         let metrics = self.metrics().of(container.id);
@@ -119,53 +158,109 @@ impl Engine {
         Ok(purged)
     }
 
-    async fn purge_shard(&self, container: &Container, shard: Shard, now: Timestamp) -> Result<Purged> {
+    /// What may be forgotten of a container's earlier rules before the next change of one.
+    ///
+    /// Nothing, as a rule. But where expiries are shown, no more changes are remembered than have room; then what is
+    /// gone is purged first, and how it went stands in the log.
+    pub(crate) async fn purged_past(&self, container: &Container, now: Timestamp) -> Result<Option<Cuts>> {
+        let shows_expiries = container.definition().log_minutes.is_some();
+        if !shows_expiries || !container.ttl().past_is_full() {
+            return Ok(None);
+        }
+        loop {
+            let current = self.reload(container)?;
+            if !self.purge_container(&current, now, Pace::Full).await?.more {
+                return Ok(Some(current.ttl().cuts(now)));
+            }
+        }
+    }
+
+    async fn purge_shard(
+        &self,
+        container: &Container,
+        shard: Shard,
+        now: Timestamp,
+        pace: Pace,
+    ) -> Result<Tick> {
         let snapshot = self.store().snapshot().await?;
         let cuts = container.ttl().cuts(now);
-        let mut search = Search::new(&*snapshot, container, shard, &cuts);
+        let mut search = Search::new(&*snapshot, container, shard, &cuts, pace.victims_max());
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;
-        let Search { victims, walked_to, mut more, next, .. } = search;
-
-        let keys: Vec<_> = victims.iter().map(|document| shard.record(document)).collect();
-        let records = snapshot.get_many(&keys).await?;
-        let mut changes = Changes::new(container, shard);
-        let mut purged = Purged { next, ..Purged::default() };
-        for (document, record) in victims.iter().zip(records) {
-            let Some(record) = record.map(Record::decode).transpose()? else { continue };
-            if cuts.is_live(&record.life) {
-                continue;
-            }
-            changes.add(&Change { document, before: Some(&record), after: None })?;
-            if container.definition().log_minutes.is_some() {
-                changes.log(&Event::expired(now.seconds(), document, &record, cuts.expired_at(&record.life)));
-            }
-            purged.documents += 1;
-            purged.bytes += u64::from(record.size());
+        // The sweep knows nothing of a collection's own indexes; their entries go one by one.
+        let mass = match container.secondaries.is_empty() {
+            true => self.mass_through(&search, pace).await?,
+            false => None,
+        };
+        let Search { mut victims, fellable, mut walked_to, more, next, .. } = search;
+        if container.definition().log_minutes.is_none() {
+            // In the order of their keys: their records lie together on disk, and so do the entries that go. A log
+            // tells them as they were found, which is more or less as they went.
+            victims.sort_unstable();
         }
-        if let Some(position) = &walked_to {
-            changes.put(shard.single(Family::PurgePosition), position.clone());
-        }
-        if purged.documents > 0 || walked_to.is_some() {
-            let batch = match purged.documents {
-                0 => position_batch(container, shard, walked_to.unwrap_or_default()),
-                _ => changes.into_purge(now.seconds()),
-            };
-            match self.store().commit(batch).await {
-                Ok(_) => {}
-                // Somebody wrote one of the victims, or changed the container: look again.
-                Err(StoreError::Conflict { .. }) => return Ok(Purged { more: true, ..Purged::default() }),
-                Err(StoreError::Stale { stamp }) => {
-                    self.timeline().observe(stamp);
-                    more = true;
-                    purged = Purged::default();
+        let mut removal = Removal {
+            container,
+            shard,
+            snapshot: &*snapshot,
+            cuts: &cuts,
+            now,
+            pace,
+            mass,
+            fellable,
+            ground: Ground::read(&*snapshot, shard).await?,
+        };
+        let mut tick = Tick { purged: Purged { more, next, ..Purged::default() }, lost: false };
+        let mut written: Option<Removed> = None;
+        let mut rest = victims.chunks(VICTIMS_PER_BATCH).peekable();
+        while let Some(some) = rest.next() {
+            let position = if rest.peek().is_none() { walked_to.take() } else { None };
+            // The next batch is made while the store writes the last one.
+            let made = match written.take() {
+                None => removal.batch(some, position).await?,
+                Some(before) => {
+                    let (answer, made) =
+                        tokio::join!(self.store().commit(before.batch), removal.batch(some, position));
+                    if !self.settle(answer, before.documents, before.bytes, &mut tick)? {
+                        return Ok(tick);
+                    }
+                    made?
                 }
-                Err(error) => return Err(error.into()),
-            }
+            };
+            written = made;
         }
-        purged.more = more;
-        Ok(purged)
+        if let (None, Some(position)) = (&written, walked_to) {
+            written =
+                Some(Removed { batch: position_batch(container, shard, position), documents: 0, bytes: 0 });
+        }
+        if let Some(last) = written {
+            let answer = self.store().commit(last.batch).await;
+            self.settle(answer, last.documents, last.bytes, &mut tick)?;
+        }
+        Ok(tick)
+    }
+
+    /// Counts a batch that was written. Whether it was: otherwise the tick is over.
+    fn settle(
+        &self,
+        answer: std::result::Result<Committed, StoreError>,
+        documents: u64,
+        bytes: u64,
+        tick: &mut Tick,
+    ) -> Result<bool> {
+        match answer {
+            Ok(_) => {
+                tick.purged.documents += documents;
+                tick.purged.bytes += bytes;
+                return Ok(true);
+            }
+            // Somebody wrote one of the victims, or changed the container: look again.
+            Err(StoreError::Conflict { .. }) => tick.lost = true,
+            Err(StoreError::Stale { stamp }) => self.timeline().observe(stamp),
+            Err(error) => return Err(error.into()),
+        }
+        tick.purged.more = true;
+        Ok(false)
     }
 
     /// Forgets log entries beyond the container's retention.
@@ -173,7 +268,7 @@ impl Engine {
         let Some(minutes) = container.definition().log_minutes else { return Ok(false) };
         let oldest = now.seconds().saturating_sub(u64::from(minutes) * 60);
         let snapshot = self.store().snapshot().await?;
-        let limit = PageLimit { rows: VICTIMS_MAX, bytes: 1 << 20 };
+        let limit = PageLimit { rows: EVENTS_MAX, bytes: 1 << 20 };
         let page = snapshot.scan(&shard.range(Family::Log, &[]), Direction::Forward, limit).await?;
         let mut deletes = Vec::new();
         for (key, value) in &page.rows {
@@ -191,6 +286,13 @@ impl Engine {
     }
 }
 
+/// A tick of one slot.
+struct Tick {
+    purged: Purged,
+    /// Whether it ended early, because somebody else wrote.
+    lost: bool,
+}
+
 /// Guarded like the others, so that nothing is left behind in a container that is being dropped.
 fn position_batch(container: &Container, shard: Shard, position: Vec<u8>) -> Batch {
     let put = Put { key: shard.single(Family::PurgePosition), value: position, marks: Vec::new() };
@@ -198,134 +300,113 @@ fn position_batch(container: &Container, shard: Shard, position: Vec<u8>) -> Bat
     Batch { guards, puts: vec![put], urgency: Urgency::Background, ..Batch::default() }
 }
 
-/// The search for victims in one slot.
-struct Search<'a> {
+/// A batch that removes documents.
+struct Removed {
+    batch: Batch,
+    documents: u64,
+    bytes: u64,
+}
+
+/// The slot's counters as a tick found them. Each of its batches expects them as the one before leaves them.
+struct Ground {
+    writes: Option<u64>,
+    purges: Option<u64>,
+}
+
+impl Ground {
+    async fn read(snapshot: &dyn Snapshot, shard: Shard) -> Result<Self> {
+        let keys = [shard.single(Family::Counter), shard.single(Family::Purged)];
+        let mut rows = snapshot.get_many(&keys).await?.into_iter();
+        let mut seq = || rows.next().flatten().as_deref().and_then(Counter::decode).map(|row| row.seq);
+        Ok(Self { writes: seq(), purges: seq() })
+    }
+
+    fn guard(shard: Shard, family: Family, seq: Option<u64>) -> Guard {
+        let expect = seq.map_or(Expect::Absent, Expect::Version);
+        Guard { key: shard.single(family), expect }
+    }
+
+    /// Takes a step with every batch that advances the counter.
+    fn advance(seq: &mut Option<u64>) {
+        *seq = Some(seq.unwrap_or(0) + 1);
+    }
+}
+
+/// Makes the batches of one tick.
+struct Removal<'a> {
     container: &'a Container,
     shard: Shard,
     snapshot: &'a dyn Snapshot,
     cuts: &'a Cuts,
-    victims: Vec<DocumentKey>,
-    seen: HashSet<DocumentKey>,
-    /// How far the feed has been walked, if further than before.
-    walked_to: Option<Vec<u8>>,
-    more: bool,
-    next: Option<Timestamp>,
+    now: Timestamp,
+    pace: Pace,
+    /// Up to which second documents are felled, if they are.
+    mass: Option<u64>,
+    fellable: HashMap<DocumentKey, Felled>,
+    ground: Ground,
 }
 
-impl<'a> Search<'a> {
-    fn new(snapshot: &'a dyn Snapshot, container: &'a Container, shard: Shard, cuts: &'a Cuts) -> Self {
-        Self {
-            container,
-            shard,
-            snapshot,
-            cuts,
-            victims: Vec::new(),
-            seen: HashSet::new(),
-            walked_to: None,
-            more: false,
-            next: None,
-        }
-    }
-
-    fn limit(&self) -> PageLimit {
-        PageLimit { rows: VICTIMS_MAX.saturating_sub(self.victims.len()).max(1), bytes: usize::MAX }
-    }
-
-    fn take(&mut self, document: DocumentKey) {
-        if self.seen.insert(document.clone()) {
-            self.victims.push(document);
-        }
-    }
-
-    fn expires(&mut self, at: Timestamp) {
-        self.next = earlier(self.next, Some(at));
-    }
-
-    /// Documents that inherit: from the head of the feed to the first one alive.
-    async fn feed(&mut self) -> Result<()> {
-        if self.cuts.inherited.through == i64::MIN {
-            return Ok(());
-        }
-        let stored = self.snapshot.get(&self.shard.single(Family::PurgePosition)).await?;
-        let mut range = self.shard.range(Family::Feed, &[]);
-        let head = range.start.len();
-        if let Some(position) = &stored {
-            range.start.extend_from_slice(position);
-        }
-        let page = self.snapshot.scan(&range, Direction::Forward, self.limit()).await?;
-        self.more |= page.more;
-        let mut position = stored.as_deref().unwrap_or_default().to_vec();
-        for (key, value) in &page.rows {
-            let entry = FeedEntry::decode(value)?;
-            let inherits = entry.life.own == OwnTtl::Inherit;
-            if inherits && entry.life.ts as i64 > self.cuts.inherited.through {
-                if let Some(DefaultTtl::Seconds(n)) = self.container.ttl().default {
-                    self.expires(Timestamp::from_seconds(entry.life.ts + u64::from(n)));
-                }
-                self.more = false;
-                break;
+impl Removal<'_> {
+    /// Removes those of `victims` that are there and gone, with all they have; nothing if there are none.
+    ///
+    /// At a gentle pace each record is guarded, so that a write elsewhere in the slot does not matter. At full pace the
+    /// slot's counter is: one look instead of one for each document, and any write at all sends us back.
+    async fn batch(&mut self, victims: &[DocumentKey], position: Option<Vec<u8>>) -> Result<Option<Removed>> {
+        let has_log = self.container.definition().log_minutes.is_some();
+        // What is felled needs its record only for what the feed does not say.
+        let needs_records = self.mass.is_none() || has_log || !self.container.unique_keys.is_empty();
+        let is_read = |document: &&DocumentKey| needs_records || !self.fellable.contains_key(*document);
+        let keys: Vec<_> =
+            victims.iter().filter(is_read).map(|document| self.shard.record(document)).collect();
+        let mut records = self.snapshot.get_many(&keys).await?.into_iter();
+        let mut changes = match self.pace {
+            Pace::Gentle => Changes::new(self.container, self.shard),
+            Pace::Full => {
+                let no_writes = Ground::guard(self.shard, Family::Counter, self.ground.writes);
+                Changes::relying_on(self.container, self.shard, no_writes)
             }
-            if inherits {
-                self.take(entry.document);
+        };
+        let (mut documents, mut bytes) = (0, 0);
+        for document in victims {
+            let felled = self.mass.and_then(|_| self.fellable.remove(document));
+            if let (Some(felled), false) = (&felled, needs_records) {
+                changes.fell(document, felled)?;
+                documents += 1;
+                bytes += u64::from(felled.size);
+                continue;
             }
-            position = [&key[head..], &[0]].concat();
-        }
-        if stored.as_deref() != Some(&position[..]) && !position.is_empty() {
-            self.walked_to = Some(position);
-        }
-        Ok(())
-    }
-
-    /// Documents with their own deadline.
-    async fn deadlines(&mut self) -> Result<()> {
-        let family = self.shard.range(Family::Expiry, &[]);
-        let on = self.container.ttl().default.is_some();
-        self.queue(family, self.cuts.own.through, |deadline| {
-            on.then(|| Timestamp::from_seconds(deadline.max(0) as u64))
-        })
-        .await
-    }
-
-    /// Documents with a date under a rule.
-    async fn dates(&mut self) -> Result<()> {
-        for rule in self.container.ttl().date_rules.clone() {
-            let family = self.shard.range(Family::Date, &rule.id.to_be_bytes());
-            let after = rule.in_force().map(|seconds| i64::from(seconds) * 1000);
-            self.queue(family, self.cuts.date(rule.id).through, |date| {
-                after.map(|after| Timestamp(date.saturating_add(after).max(0) as u64))
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    /// Takes what is due at the head of a family whose keys go on with a time and a document.
-    async fn queue(
-        &mut self,
-        family: KeyRange,
-        through: i64,
-        expires: impl Fn(i64) -> Option<Timestamp>,
-    ) -> Result<()> {
-        if self.victims.len() >= VICTIMS_MAX {
-            self.more = true;
-            return Ok(());
-        }
-        let head = family.start.len();
-        debug_assert!(head >= PREFIX_LEN);
-        let first_alive = [&family.start[..], &ordered(through.saturating_add(1))].concat();
-        let page = self.snapshot.scan(&family, Direction::Forward, self.limit()).await?;
-        for (key, _) in &page.rows {
-            let time = from_ordered(&key[head..]);
-            let time = time.ok_or(crate::Error::Corrupt("an expiry key cannot be read"))?;
-            if key[..] >= first_alive[..] {
-                if let Some(at) = expires(time) {
-                    self.expires(at);
-                }
-                return Ok(());
+            let Some(record) = records.next().flatten().map(Record::decode).transpose()? else { continue };
+            if self.cuts.is_live(&record.life) {
+                continue;
             }
-            self.take(DocumentKey::from_tail(&key[head + 8..])?);
+            documents += 1;
+            bytes += u64::from(record.size());
+            if has_log {
+                let at = self.container.ttl().expired_at(&record.life, self.cuts);
+                changes.log(&Event::expired(self.now.seconds(), document, &record, at));
+            }
+            match felled {
+                Some(felled) => changes.fell(document, &Felled { record: Some(record), ..felled })?,
+                None => drop(changes.add(&Change { document, before: Some(&record), after: None })?),
+            }
         }
-        self.more |= page.more;
-        Ok(())
+        if documents == 0 {
+            let position = position.map(|position| position_batch(self.container, self.shard, position));
+            return Ok(position.map(|batch| Removed { batch, documents, bytes }));
+        }
+        if let Some(position) = position {
+            changes.put(self.shard.single(Family::PurgePosition), position);
+        }
+        if let Some(through) = self.mass {
+            changes.put(self.shard.single(Family::Sweep), through.to_be_bytes().to_vec());
+        }
+        let mut batch = changes.into_purge(self.now.seconds());
+        // Two purges of one document would count it twice, and one beside a rewrite of its dates would leave some.
+        batch.guards.push(Ground::guard(self.shard, Family::Purged, self.ground.purges));
+        Ground::advance(&mut self.ground.purges);
+        if has_log {
+            Ground::advance(&mut self.ground.writes);
+        }
+        Ok(Some(Removed { batch, documents, bytes }))
     }
 }

@@ -154,6 +154,14 @@ impl FeedEntry {
         bytes
     }
 
+    /// Reads the size and the life only: for walks of the whole feed, where the rest would be read for nothing.
+    pub fn decode_life(bytes: &[u8]) -> Result<(u32, Life)> {
+        const DAMAGED: Error = Error::Corrupt("a feed entry cannot be read");
+        let size = bytes.get(4..8).and_then(|word| word.try_into().ok()).map(u32::from_be_bytes);
+        let (life, _) = bytes.get(8..).and_then(Life::decode).ok_or(DAMAGED)?;
+        Ok((size.ok_or(DAMAGED)?, life))
+    }
+
     /// Reads stored bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const DAMAGED: Error = Error::Corrupt("a feed entry cannot be read");

@@ -16,9 +16,12 @@
 //!
 //! Cuts never go back. Whenever a policy changes, the cuts it had at that moment are kept in it as watermarks
 //! ([`Watermark`]), so what had expired stays gone whatever the next policy says, and the change is one small
-//! write however many documents there are.
+//! write however many documents there are. The watermarks of earlier rules are kept as well, for they say when each
+//! document went ([`TtlPolicy::expired_at`]).
 //!
 //! Holds: purge at any moment, or never, changes no answer. `docs/ttl.md` has the rules with their boundary cases.
+
+mod watermark;
 
 use bson::{RawBsonRef, RawDocument};
 use mayfly_value::path::Path;
@@ -28,6 +31,9 @@ use crate::{
     clock::Timestamp,
     error::{Error, Result},
 };
+
+pub use watermark::Watermark;
+use watermark::{PAST_MAX, gone_at, keep};
 
 /// The largest number of seconds a rule may have.
 pub const SECONDS_MAX: u32 = i32::MAX as u32;
@@ -173,32 +179,6 @@ impl Life {
     }
 }
 
-/// A cut that stays: everything with its base at or before `through` is gone for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watermark {
-    /// The last base that is gone.
-    pub through: i64,
-    /// The rule that was in force when the cut was kept; base + `after` is when it happened.
-    pub after: i64,
-}
-
-impl Watermark {
-    const NONE: Self = Self { through: i64::MIN, after: 0 };
-
-    /// Keeps the later cut of the two.
-    fn raise(&mut self, through: i64, after: i64) {
-        if through > self.through {
-            *self = Self { through, after };
-        }
-    }
-}
-
-impl Default for Watermark {
-    fn default() -> Self {
-        Self::NONE
-    }
-}
-
 /// Documents expire `seconds` after the earliest date they have at `path`.
 ///
 /// A rule that is made longer goes on in a second generation, for documents written from then on: the watermark it
@@ -214,8 +194,14 @@ pub struct DateRule {
     pub path: Vec<String>,
     /// The rule's length; `None` once it has been dropped (its watermark stays).
     pub seconds: Option<u32>,
+    /// When it got this length, in milliseconds.
+    #[serde(default)]
+    pub since: i64,
     /// What had expired when the rule was last changed, in milliseconds.
     pub dead: Watermark,
+    /// The watermarks before that one.
+    #[serde(default)]
+    pub past: Vec<Watermark>,
     /// Whether documents that are written now belong to this generation.
     pub open: bool,
     /// Documents are still being given their dates; nothing expires by the rule yet.
@@ -227,6 +213,26 @@ impl DateRule {
     pub fn in_force(&self) -> Option<u32> {
         self.seconds.filter(|_| !self.building)
     }
+
+    /// What is gone at `now`.
+    fn cut(&self, now: Timestamp) -> Watermark {
+        let mut cut = self.dead;
+        if let Some(seconds) = self.in_force() {
+            cut.raise(Watermark::at(now.0 as i64, i64::from(seconds) * 1000, self.since));
+        }
+        cut
+    }
+}
+
+/// A change of a container's default, for people who ask what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TtlChange {
+    /// The second it was made.
+    pub at: u64,
+    /// The default before; none is off.
+    pub from: Option<DefaultTtl>,
+    /// The default from then on.
+    pub to: Option<DefaultTtl>,
 }
 
 /// All rules about time to live in one container, and the watermarks of the rules before.
@@ -234,12 +240,24 @@ impl DateRule {
 pub struct TtlPolicy {
     /// The default; `None` is off: nothing expires but by date rules.
     pub default: Option<DefaultTtl>,
+    /// The second the default was set.
+    #[serde(default)]
+    pub since: i64,
+    /// The second time to live was switched on.
+    #[serde(default)]
+    pub on_since: i64,
     /// For documents that inherit, by `_ts`.
     #[serde(default)]
     pub inherited_dead: Watermark,
+    /// The watermarks before that one.
+    #[serde(default)]
+    pub inherited_past: Vec<Watermark>,
     /// For documents with their own `ttl`, by deadline.
     #[serde(default)]
     pub own_dead: Watermark,
+    /// The watermarks before that one.
+    #[serde(default)]
+    pub own_past: Vec<Watermark>,
     /// Date rules, all generations of them, dropped ones included.
     #[serde(default)]
     pub date_rules: Vec<DateRule>,
@@ -254,28 +272,78 @@ impl TtlPolicy {
     /// The policy after the default is changed at `now`. What has expired by then stays expired.
     pub fn with_default(&self, default: Option<DefaultTtl>, now: Timestamp) -> Self {
         let mut next = self.clone();
-        let now_seconds = now.seconds() as i64;
-        if let Some(DefaultTtl::Seconds(n)) = self.default {
-            next.inherited_dead.raise(now_seconds - i64::from(n), i64::from(n));
+        let seconds = now.seconds() as i64;
+        if let Some(cut) = self.inherited_cut(now) {
+            keep(&mut next.inherited_past, &mut next.inherited_dead, cut);
         }
-        if self.default.is_some() {
-            next.own_dead.raise(now_seconds, 0);
+        if let Some(cut) = self.own_cut(now) {
+            keep(&mut next.own_past, &mut next.own_dead, cut);
         }
+        if self.default.is_none() {
+            next.on_since = seconds;
+        }
+        next.since = seconds;
         next.default = default;
         next
     }
 
-    /// The policy with another date rule, and the rule's number. It is in force once every document has its date.
+    /// How far the default reaches at `now`, if there is one.
+    fn inherited_cut(&self, now: Timestamp) -> Option<Watermark> {
+        match self.default {
+            Some(DefaultTtl::Seconds(n)) => {
+                Some(Watermark::at(now.seconds() as i64, i64::from(n), self.since))
+            }
+            Some(DefaultTtl::Never) | None => None,
+        }
+    }
+
+    /// How far deadlines of documents' own have come at `now`, if they count.
+    fn own_cut(&self, now: Timestamp) -> Option<Watermark> {
+        self.default.map(|_| Watermark::at(now.seconds() as i64, 0, self.on_since))
+    }
+
+    /// Whether the next change would forget when the oldest of what is gone went.
+    pub fn past_is_full(&self) -> bool {
+        let dates = self.date_rules.iter().map(|rule| &rule.past);
+        [&self.inherited_past, &self.own_past].into_iter().chain(dates).any(|past| past.len() >= PAST_MAX)
+    }
+
+    /// Forgets when documents went that were gone by `cuts`. For when all of them have been purged.
+    pub fn forget_past(&mut self, cuts: &Cuts) {
+        self.inherited_past.retain(|mark| mark.through > cuts.inherited.through);
+        self.own_past.retain(|mark| mark.through > cuts.own.through);
+        for rule in &mut self.date_rules {
+            rule.past.retain(|mark| mark.through > cuts.date(rule.id).through);
+        }
+    }
+
+    /// The policy with another date rule, and the rule's number. It is in force once every document has its date. One
+    /// whose making was cut short is taken up again.
     pub fn with_date_rule(&self, path: &Path, seconds: u32) -> Result<(Self, u16)> {
+        let cut_short = self
+            .date_rules
+            .iter()
+            .find(|rule| rule.building && rule.seconds == Some(seconds) && rule.path == path.segments());
+        if let Some(rule) = cut_short {
+            return Ok((self.clone(), rule.rule));
+        }
         if self.date_rules.iter().filter(|rule| rule.open).count() >= DATE_RULES_MAX {
             return Err(Error::bad_request(format!("a container has at most {DATE_RULES_MAX} date rules")));
         }
         let mut next = self.clone();
         let id = next.next_generation()?;
         let path = path.segments().to_vec();
-        let dead = Watermark::NONE;
-        let rule = DateRule { id, rule: id, path, seconds: Some(seconds), dead, open: true, building: true };
-        next.date_rules.push(rule);
+        next.date_rules.push(DateRule {
+            id,
+            rule: id,
+            path,
+            seconds: Some(seconds),
+            since: 0,
+            dead: Watermark::NONE,
+            past: Vec::new(),
+            open: true,
+            building: true,
+        });
         Ok((next, id))
     }
 
@@ -286,11 +354,14 @@ impl TtlPolicy {
         }
     }
 
-    /// The policy after every document has its date under a rule.
-    pub fn with_date_rule_built(&self, rule: u16) -> Result<Self> {
+    /// The policy after every document has its date under a rule. It is in force from `now` on.
+    pub fn with_date_rule_built(&self, rule: u16, now: Timestamp) -> Result<Self> {
         let mut next = self.clone();
-        let built = next.date_rules.iter_mut().find(|each| each.rule == rule && each.building);
-        built.ok_or_else(|| Error::bad_request("there is no such date rule"))?.building = false;
+        let built = next.date_rules.iter_mut().find(|each| each.rule == rule && each.seconds.is_some());
+        let built = built.ok_or_else(|| Error::bad_request("there is no such date rule"))?;
+        if std::mem::take(&mut built.building) {
+            built.since = now.0 as i64;
+        }
         Ok(next)
     }
 
@@ -301,16 +372,18 @@ impl TtlPolicy {
         for generation in next.date_rules.iter_mut().filter(|each| each.rule == rule) {
             let Some(old) = generation.in_force() else { continue };
             last = Some(generation.clone());
-            let after = i64::from(old) * 1000;
-            generation.dead.raise(now.0 as i64 - after, after);
+            let cut = generation.cut(now);
+            keep(&mut generation.past, &mut generation.dead, cut);
             generation.seconds = seconds;
+            generation.since = now.0 as i64;
             generation.open &= seconds.is_some_and(|new| new <= old);
         }
         let last = last.ok_or_else(|| Error::bad_request("there is no such date rule"))?;
         let is_open = next.date_rules.iter().any(|each| each.rule == rule && each.open);
         if let (Some(_), false) = (seconds, is_open) {
             let id = next.next_generation()?;
-            next.date_rules.push(DateRule { id, seconds, dead: Watermark::NONE, open: true, ..last });
+            let (since, dead, past) = (now.0 as i64, Watermark::NONE, Vec::new());
+            next.date_rules.push(DateRule { id, seconds, since, dead, past, open: true, ..last });
         }
         Ok(next)
     }
@@ -329,24 +402,38 @@ impl TtlPolicy {
 
     /// What is gone at `now`.
     pub fn cuts(&self, now: Timestamp) -> Cuts {
-        let now_seconds = now.seconds() as i64;
         let mut inherited = self.inherited_dead;
-        if let Some(DefaultTtl::Seconds(n)) = self.default {
-            inherited.raise(now_seconds - i64::from(n), i64::from(n));
-        }
+        inherited.raise(self.inherited_cut(now).unwrap_or_default());
         let mut own = self.own_dead;
-        if self.default.is_some() {
-            own.raise(now_seconds, 0);
-        }
-        let dates = self.date_rules.iter().map(|rule| {
-            let mut dead = rule.dead;
-            if let Some(seconds) = rule.in_force() {
-                let after = i64::from(seconds) * 1000;
-                dead.raise(now.0 as i64 - after, after);
-            }
-            (rule.id, dead)
-        });
+        own.raise(self.own_cut(now).unwrap_or_default());
+        let dates = self.date_rules.iter().map(|rule| (rule.id, rule.cut(now)));
         Cuts { inherited, own, dates: dates.collect() }
+    }
+
+    /// When a document that is gone by these cuts went: by its first deadline that a rule in force let pass, or when
+    /// that rule came if the deadline was behind it already.
+    pub fn expired_at(&self, life: &Life, cuts: &Cuts) -> Option<Timestamp> {
+        let ts = life.ts as i64;
+        let by_ttl = match life.own {
+            OwnTtl::Never => None,
+            OwnTtl::Inherit => gone_at(ts, &self.inherited_past, [self.inherited_dead, cuts.inherited]),
+            OwnTtl::Seconds(n) => self.own_expired_at(ts + i64::from(n), cuts),
+        };
+        let by_date = life.dates.iter().filter_map(|(id, date)| self.date_expired_at(*id, *date, cuts));
+        // A date may have been over when the document was written.
+        let ms = by_ttl.map(|seconds| seconds * 1000).into_iter().chain(by_date).min()?.max(ts * 1000);
+        Some(Timestamp(ms.max(0) as u64))
+    }
+
+    /// The second a document went that has this deadline of its own, if it did by that.
+    pub fn own_expired_at(&self, deadline: i64, cuts: &Cuts) -> Option<i64> {
+        gone_at(deadline, &self.own_past, [self.own_dead, cuts.own])
+    }
+
+    /// The millisecond a document went that has this date under a rule, if it did by that.
+    pub fn date_expired_at(&self, rule: u16, date: i64, cuts: &Cuts) -> Option<i64> {
+        let generation = self.date_rules.iter().find(|each| each.id == rule)?;
+        gone_at(date, &generation.past, [generation.dead, cuts.date(rule)])
     }
 
     /// When a document that is live now will be gone under this policy, if ever.
@@ -406,6 +493,11 @@ impl TtlPolicy {
         Ok(dates)
     }
 
+    /// A rule that not every document has its date under yet.
+    pub fn unbuilt(&self) -> Option<u16> {
+        self.date_rules.iter().find(|rule| rule.building && rule.seconds.is_some()).map(|rule| rule.rule)
+    }
+
     /// Whether anything in this container can expire, or is waiting to be purged.
     pub fn can_expire(&self) -> bool {
         self.default.is_some()
@@ -444,21 +536,6 @@ impl Cuts {
     /// The numbers of the date rules that have a cut.
     pub fn date_rules(&self) -> impl Iterator<Item = u16> + '_ {
         self.dates.iter().map(|(id, _)| *id)
-    }
-
-    /// When a document that is gone went: the earliest of its deadlines that has passed.
-    pub fn expired_at(&self, life: &Life) -> Option<Timestamp> {
-        let ts = life.ts as i64;
-        let by_ttl = match life.own {
-            OwnTtl::Inherit if ts <= self.inherited.through => Some((ts + self.inherited.after) * 1000),
-            OwnTtl::Seconds(n) if ts + i64::from(n) <= self.own.through => Some((ts + i64::from(n)) * 1000),
-            _ => None,
-        };
-        let by_date = life.dates.iter().filter_map(|(rule, date)| {
-            let cut = self.date(*rule);
-            (*date <= cut.through).then(|| date.saturating_add(cut.after))
-        });
-        by_ttl.into_iter().chain(by_date).min().map(|ms| Timestamp(ms.max(0) as u64))
     }
 }
 

@@ -31,6 +31,11 @@ impl Amount {
         self.documents += 1;
         self.bytes += u64::from(bytes);
     }
+
+    fn include(&mut self, other: Self) {
+        self.documents += other.documents;
+        self.bytes += other.bytes;
+    }
 }
 
 /// What a container holds.
@@ -47,7 +52,7 @@ pub struct Usage {
 }
 
 /// What a default would do to the documents that are there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forecast {
     /// Living now.
     pub live: Amount,
@@ -67,6 +72,55 @@ pub struct Forecast {
     pub pinned: Amount,
     /// Of the living: with seconds of their own.
     pub own: Amount,
+    /// What goes in each of the next hours, not at once.
+    pub hourly: [Amount; HOURS],
+    /// What goes in each of the next days, the hours of the first one included.
+    pub daily: [Amount; DAYS],
+}
+
+/// How far a forecast counts hour by hour, and day by day.
+pub const HOURS: usize = 48;
+/// See [`HOURS`].
+pub const DAYS: usize = 60;
+
+impl Default for Forecast {
+    fn default() -> Self {
+        let none = Amount::default();
+        Self {
+            live: none,
+            at_once: none,
+            within_hour: none,
+            within_day: none,
+            within_month: none,
+            later: none,
+            never: none,
+            pinned: none,
+            own: none,
+            hourly: [none; HOURS],
+            daily: [none; DAYS],
+        }
+    }
+}
+
+impl Forecast {
+    /// Counts a document that goes in so many seconds.
+    fn goes_in(&mut self, seconds: u64, bytes: u32) {
+        let bucket = match seconds {
+            left if left <= HOUR => &mut self.within_hour,
+            left if left <= DAY => &mut self.within_day,
+            left if left <= MONTH => &mut self.within_month,
+            _ => &mut self.later,
+        };
+        bucket.add(bytes);
+        // A document that goes at the end of an hour belongs to it, as above.
+        let number = |length: u64| (seconds.saturating_sub(1) / length) as usize;
+        if let Some(hour) = self.hourly.get_mut(number(HOUR)) {
+            hour.add(bytes);
+        }
+        if let Some(day) = self.daily.get_mut(number(DAY)) {
+            day.add(bytes);
+        }
+    }
 }
 
 const HOUR: u64 = 3600;
@@ -77,23 +131,32 @@ impl Engine {
     /// What a container holds at `now`.
     pub async fn usage(&self, container: &Container, now: Timestamp) -> Result<Usage> {
         let mut usage = Usage::default();
-        let cuts = container.ttl().cuts(now);
-        for shard in container.shards() {
-            let stored = self.counter_of(shard, Family::Counter).await?.tally;
-            let purged = self.counter_of(shard, Family::Purged).await?.tally;
-            let backlog = self.backlog(container, shard, &cuts).await?;
-            let count = |n: usize| stored[n].saturating_add(purged[n]).max(0) as u64;
-            usage.live.documents += count(0).saturating_sub(backlog.amount.documents);
-            usage.live.bytes += count(1).saturating_sub(backlog.amount.bytes);
-            usage.backlog.documents += backlog.amount.documents;
-            usage.backlog.bytes += backlog.amount.bytes;
-            usage.purged.documents += purged[0].unsigned_abs();
-            usage.purged.bytes += purged[1].unsigned_abs();
-            if let Some(oldest) = backlog.oldest {
-                usage.lag_seconds = usage.lag_seconds.max(now.0.saturating_sub(oldest.0) / 1000);
-            }
+        for slot in 0..container.slots() {
+            let part = self.slot_usage(container, slot, now).await?;
+            usage.live.include(part.live);
+            usage.backlog.include(part.backlog);
+            usage.purged.include(part.purged);
+            usage.lag_seconds = usage.lag_seconds.max(part.lag_seconds);
         }
         Ok(usage)
+    }
+
+    /// What one slot of a container holds at `now`.
+    pub async fn slot_usage(&self, container: &Container, slot: u32, now: Timestamp) -> Result<Usage> {
+        let shard = container.shard(slot);
+        let stored = self.counter_of(shard, Family::Counter).await?.tally;
+        let purged = self.counter_of(shard, Family::Purged).await?.tally;
+        let backlog = self.backlog(container, shard, &container.ttl().cuts(now)).await?;
+        let count = |n: usize| stored[n].saturating_add(purged[n]).max(0) as u64;
+        Ok(Usage {
+            live: Amount {
+                documents: count(0).saturating_sub(backlog.amount.documents),
+                bytes: count(1).saturating_sub(backlog.amount.bytes),
+            },
+            backlog: backlog.amount,
+            purged: Amount { documents: purged[0].unsigned_abs(), bytes: purged[1].unsigned_abs() },
+            lag_seconds: backlog.oldest.map_or(0, |oldest| now.0.saturating_sub(oldest.0) / 1000),
+        })
     }
 
     /// What setting a default at `now` would do. Reads the feed, no documents, and changes nothing.
@@ -113,27 +176,21 @@ impl Engine {
         for shard in container.shards() {
             let snapshot = self.store().snapshot().await?;
             each_row(&*snapshot, shard.range(Family::Feed, &[]), &mut |_, value| {
-                let entry = FeedEntry::decode(value)?;
-                if !present.is_live(&entry.life) {
+                let (size, life) = FeedEntry::decode_life(value)?;
+                if !present.is_live(&life) {
                     return Ok(());
                 }
-                forecast.live.add(entry.size);
-                match entry.life.own {
-                    OwnTtl::Never => forecast.pinned.add(entry.size),
-                    OwnTtl::Seconds(_) => forecast.own.add(entry.size),
+                forecast.live.add(size);
+                match life.own {
+                    OwnTtl::Never => forecast.pinned.add(size),
+                    OwnTtl::Seconds(_) => forecast.own.add(size),
                     OwnTtl::Inherit => {}
                 }
-                let bucket = match policy.expires_at(&entry.life) {
-                    _ if !proposed.is_live(&entry.life) => &mut forecast.at_once,
-                    None => &mut forecast.never,
-                    Some(at) => match at.seconds().saturating_sub(now.seconds()) {
-                        left if left <= HOUR => &mut forecast.within_hour,
-                        left if left <= DAY => &mut forecast.within_day,
-                        left if left <= MONTH => &mut forecast.within_month,
-                        _ => &mut forecast.later,
-                    },
-                };
-                bucket.add(entry.size);
+                match policy.expires_at(&life) {
+                    _ if !proposed.is_live(&life) => forecast.at_once.add(size),
+                    None => forecast.never.add(size),
+                    Some(at) => forecast.goes_in(at.seconds().saturating_sub(now.seconds()), size),
+                }
                 Ok(())
             })
             .await?;
@@ -157,7 +214,7 @@ impl Engine {
             range.start.extend_from_slice(position.as_deref().unwrap_or_default());
             let dead = dead_feed_entries(&*snapshot, range, cuts).await?;
             for entry in dead {
-                let at = cuts.expired_at(&entry.life);
+                let at = container.ttl().expired_at(&entry.life, cuts);
                 if first(entry.document) {
                     backlog.add(entry.size, at);
                 }
@@ -166,15 +223,16 @@ impl Engine {
         let expiry = shard.range(Family::Expiry, &[]);
         for (deadline, document, size) in due(&*snapshot, expiry, cuts.own.through).await? {
             if first(document) {
-                backlog.add(size, Some(Timestamp::from_seconds(deadline.max(0) as u64)));
+                let at = container.ttl().own_expired_at(deadline, cuts);
+                backlog.add(size, at.map(|seconds| Timestamp::from_seconds(seconds.max(0) as u64)));
             }
         }
         for rule in cuts.date_rules() {
-            let cut = cuts.date(rule);
             let dates = shard.range(Family::Date, &rule.to_be_bytes());
-            for (date, document, size) in due(&*snapshot, dates, cut.through).await? {
+            for (date, document, size) in due(&*snapshot, dates, cuts.date(rule).through).await? {
                 if first(document) {
-                    backlog.add(size, Some(Timestamp(date.saturating_add(cut.after).max(0) as u64)));
+                    let at = container.ttl().date_expired_at(rule, date, cuts);
+                    backlog.add(size, at.map(|ms| Timestamp(ms.max(0) as u64)));
                 }
             }
         }

@@ -13,9 +13,12 @@
 //! An expired record that is still stored counts as absent; whatever is written in its place removes all that is
 //! left of it in the same batch. The same goes for an expired owner of a unique key.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
-use bson::RawDocumentBuf;
+use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
 use mayfly_storage::{
     Error as StoreError,
@@ -257,7 +260,11 @@ impl Engine {
             if self.is_read_only() {
                 return Err(Error::ReadOnly.into());
             }
-            let batch = desk.batch(receipt)?;
+            let Some(batch) = desk.batch(receipt)? else {
+                self.narrow_coverage(&container, &desk.bodies()).await?;
+                container = self.reload(&container)?;
+                continue;
+            };
             match self.store().commit(batch).await {
                 Ok(committed) => {
                     let lsn = committed.counters.first().map_or(0, |counter| counter.seq);
@@ -405,7 +412,7 @@ impl<'a> Desk<'a> {
     fn bring(&mut self, key: DocumentKey, stored: Option<Record>) {
         let live = stored.as_ref().is_some_and(|record| self.cuts.is_live(&record.life));
         if let (Some(record), false) = (&stored, live) {
-            let at = self.cuts.expired_at(&record.life);
+            let at = self.container.ttl().expired_at(&record.life, &self.cuts);
             self.events.push(Event::expired(self.now.seconds(), &key, record, at));
         }
         let wanted = if live { stored.clone() } else { None };
@@ -461,7 +468,11 @@ impl<'a> Desk<'a> {
                 }
             },
             Operation::Create { body, .. } => match current {
-                Some(_) => return Err(Error::Exists(Resource::Document)),
+                // What is wrong with the document itself is told first, whether or not anybody looked.
+                Some(_) => {
+                    self.record(None, place as u16, body.clone())?;
+                    return Err(Error::Exists(Resource::Document));
+                }
                 None => (body.clone(), None),
             },
             Operation::Upsert { body, if_match, .. } => (body.clone(), *if_match),
@@ -560,7 +571,14 @@ impl<'a> Desk<'a> {
         self.docs.iter().any(|doc| doc.changed)
     }
 
-    fn batch(&mut self, receipt: Option<&Receipt>) -> std::result::Result<Batch, Refused> {
+    /// What is to be written.
+    fn bodies(&self) -> Vec<&RawDocument> {
+        let changed = self.docs.iter().filter(|doc| doc.changed);
+        changed.filter_map(|doc| doc.wanted.as_ref()).map(Record::body).collect()
+    }
+
+    /// The batch that does it; none if the container's coverage does not hold for what is to be written.
+    fn batch(&mut self, receipt: Option<&Receipt>) -> std::result::Result<Option<Batch>, Refused> {
         let mut changes = Changes::new(self.container, self.partition.shard);
         for doc in &self.docs {
             let expired = doc.stored.is_some() && doc.wanted.is_none();
@@ -590,7 +608,10 @@ impl<'a> Desk<'a> {
         if self.container.definition().log_minutes.is_some() {
             self.events.iter().for_each(|event| changes.log(event));
         }
-        changes.into_write(self.now.seconds()).map_err(|row| self.blame(&row))
+        if !changes.fits() {
+            return Ok(None);
+        }
+        changes.into_write(self.now.seconds()).map(Some).map_err(|row| self.blame(&row))
     }
 
     /// The refusal of the operation that wants a taken unique row.
@@ -612,6 +633,10 @@ impl<'a> Desk<'a> {
     /// The answer, once the commit has its number.
     fn committed(self, lsn: u64) -> Transaction {
         self.engine.metrics().of(self.container.id).writes.add(self.outcomes.len() as u64);
+        let deleted = self.docs.iter().filter(|doc| doc.wanted.is_none());
+        let bytes =
+            deleted.filter_map(|doc| doc.stored.as_ref()).map(|record| u64::from(record.size())).sum();
+        self.engine.unreclaimed().fetch_add(bytes, Relaxed);
         let outcomes = self.outcomes.into_iter().map(|outcome| Outcome {
             // What this transaction wrote has no number yet; what it only read has one.
             record: outcome.record.map(|record| if record.lsn == 0 { record.committed(lsn) } else { record }),

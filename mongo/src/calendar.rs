@@ -115,7 +115,8 @@ impl Zone {
     /// By the offset of the day before and of the day after. Where a clock is put forward neither shows the
     /// time; then the old offset counts on.
     fn candidates(&self, local: i64) -> [i64; 2] {
-        [-MILLIS_PER_DAY, MILLIS_PER_DAY].map(|by| local.saturating_sub(self.offset_at(local.saturating_add(by)) * 1000))
+        [-MILLIS_PER_DAY, MILLIS_PER_DAY]
+            .map(|by| local.saturating_sub(self.offset_at(local.saturating_add(by)) * 1000))
     }
 }
 

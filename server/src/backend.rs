@@ -7,7 +7,7 @@
 
 use crate::config::Config;
 use crate::connection::ConnectionInfo;
-use crate::metrics::MetricsSource;
+use crate::metrics::{Metrics, MetricsSource};
 use crate::respond::Body;
 use crate::tasks::{Stopping, TaskSet};
 use hyper::body::Incoming;
@@ -32,8 +32,11 @@ pub struct BackendError(pub String);
 
 /// A protocol front-end with its engine.
 pub trait Backend: MetricsSource + Sized + Send + Sync + 'static {
-    /// Opens the store.
-    fn open(config: &Config) -> impl Future<Output = Result<Self, BackendError>> + Send;
+    /// Opens the store. Operations beyond the count of requests go into `metrics`.
+    fn open(
+        config: &Config,
+        metrics: &Arc<Metrics>,
+    ) -> impl Future<Output = Result<Self, BackendError>> + Send;
 
     /// Answers a request; errors are responses too.
     fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> impl Future<Output = Answer> + Send;

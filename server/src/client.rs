@@ -5,10 +5,9 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use mayfly_cosmos::{address::Address, auth, headers, http_date};
+use mayfly_engine::{Clock, SystemClock};
 use serde_json::Value;
 use tokio::net::TcpStream;
-
-use crate::clock;
 
 /// The most an answer may weigh.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -46,7 +45,7 @@ impl Client {
 
     /// Sends a request of the protocol.
     pub async fn resource(&self, verb: &str, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
-        let date = http_date::format(clock::unix_seconds());
+        let date = http_date::format(SystemClock.now().seconds());
         let address = Address::parse(path).map_err(|error| ClientError(error.to_string()))?;
         let payload =
             auth::payload(verb, address.resource_type(), &address.resource_link(), Some(&date), None);

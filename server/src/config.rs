@@ -39,6 +39,7 @@ pub struct Config {
     pub keys: Keys,
     pub allow_emulator_key: bool,
     pub dev_clock: bool,
+    pub dev_entra: bool,
     pub throttle: bool,
     pub max_connections: usize,
     pub protocol: Scheme,
@@ -97,6 +98,7 @@ impl Config {
             keys,
             allow_emulator_key: settings.allow_emulator_key.unwrap_or(false),
             dev_clock: settings.dev_clock.unwrap_or(false),
+            dev_entra: settings.dev_entra.unwrap_or(false),
             throttle: settings.throttle.unwrap_or(false),
             max_connections: settings.max_connections.unwrap_or(1024),
             protocol: settings.protocol.unwrap_or(Scheme::Https),
@@ -136,6 +138,13 @@ impl Config {
                 self.host
             ));
         }
+        if self.dev_entra && !self.allow_emulator_key && !is_loopback(&self.host) {
+            return refuse(format!(
+                "--host {} can be reached from other machines, and --dev-entra lets in anybody who makes up a \
+                 token. Leave it out, or say --allow-emulator-key if the network is yours alone.",
+                self.host
+            ));
+        }
         Ok(())
     }
 
@@ -170,6 +179,7 @@ impl Config {
         }
         line("allow-emulator-key", self.allow_emulator_key.to_string());
         line("dev-clock", self.dev_clock.to_string());
+        line("dev-entra", self.dev_entra.to_string());
         line("throttle", self.throttle.to_string());
         line("max-connections", self.max_connections.to_string());
         line("protocol", text(self.protocol.as_str()));

@@ -19,7 +19,7 @@ fn defaults_need_no_settings() {
     assert_eq!((config.store, config.durability), (Store::Embedded, Durability::Fsync));
     assert_eq!(config.key.0, EMULATOR_KEY);
     assert_eq!(config.data_dir, Path::new("./mayfly-data"));
-    assert!(!config.dev_clock && !config.throttle && !config.allow_emulator_key);
+    assert!(!config.dev_clock && !config.throttle && !config.dev_entra && !config.allow_emulator_key);
 }
 
 #[test]
@@ -64,6 +64,8 @@ fn refusals_say_what_to_do() {
     }
     let second = format!("host = '0.0.0.0'\nkey = '{OWN_KEY}'\nsecondary-key = '{EMULATOR_KEY}'");
     assert!(refusal(&second).contains("everyone knows"));
+    let open = format!("host = '0.0.0.0'\nkey = '{OWN_KEY}'\ndev-entra = true");
+    assert!(refusal(&open).contains("--dev-entra lets in anybody"));
 }
 
 #[test]

@@ -13,10 +13,15 @@ const RESERVE_BYTES: u64 = 128 << 20;
 /// Writes are taken again from here on; above the reserve, so that the answer does not flicker.
 const RELEASE_BYTES: u64 = 192 << 20;
 
+/// What is free on the disk that holds `path`.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(path).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
 /// Looks at the disk that holds `path` and tells the engine.
 pub fn watch(engine: &Engine, path: &Path) {
-    let Ok(stat) = rustix::fs::statvfs(path) else { return };
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let Some(free) = free_bytes(path) else { return };
     if let Some(read_only) = verdict(engine.is_read_only(), free) {
         match read_only {
             true => tracing::error!(free_mb = free >> 20, "the disk is nearly full: writes are refused"),

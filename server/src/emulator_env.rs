@@ -68,6 +68,10 @@ pub fn read(
                 env.settings.key = Some(Secret(key.trim().into()));
                 Some(())
             }
+            "AZURE_COSMOS_EMULATOR_ARGS" => {
+                args(&value, &mut env);
+                continue;
+            }
             _ if IGNORED.contains(&name.as_str()) || name.starts_with(EMULATOR_PREFIX) => None,
             _ => continue,
         };
@@ -77,6 +81,37 @@ pub fn read(
         });
     }
     Ok(env)
+}
+
+/// The switches of the first emulator, `/Name` or `/Name=value`, apart by blanks.
+fn args(text: &str, env: &mut EmulatorEnv) {
+    for arg in text.split_whitespace() {
+        let (name, value) = arg.split_once('=').unwrap_or((arg, ""));
+        let used = match name.trim_start_matches(['/', '-']).to_ascii_lowercase().as_str() {
+            "port" => value.parse().ok().map(|port| env.settings.port = Some(port)),
+            "key" if !value.is_empty() => {
+                env.settings.key.get_or_insert(Secret(value.into()));
+                Some(())
+            }
+            "enableratelimiting" => {
+                env.settings.throttle = Some(true);
+                Some(())
+            }
+            "disableratelimiting" => {
+                env.settings.throttle = Some(false);
+                Some(())
+            }
+            "enableaadauthentication" => {
+                env.settings.dev_entra = Some(true);
+                Some(())
+            }
+            _ => None,
+        };
+        env.notes.push(match used {
+            Some(()) => format!("{name} of AZURE_COSMOS_EMULATOR_ARGS is taken; flags and MAYFLY_* go first"),
+            None => format!("{name} of AZURE_COSMOS_EMULATOR_ARGS has no counterpart here: ignored"),
+        });
+    }
 }
 
 fn scheme(text: &str) -> Option<Scheme> {
@@ -149,6 +184,29 @@ mod tests {
         assert_eq!(env.settings, Settings::default());
         assert_eq!(env.notes.len(), 4);
         assert!(env.notes.iter().all(|note| note.ends_with("ignored")), "{:?}", env.notes);
+    }
+
+    #[test]
+    fn switches_of_the_first_emulator_are_read_one_by_one() {
+        let args = "/EnableRateLimiting /enableaadauthentication /Port=9001 /Key=a2V5 /Consistency=Strong";
+        let env = read_vars(&[("AZURE_COSMOS_EMULATOR_ARGS", args)]).unwrap();
+        let expected = Settings {
+            port: Some(9001),
+            key: Some(Secret("a2V5".into())),
+            throttle: Some(true),
+            dev_entra: Some(true),
+            ..Settings::default()
+        };
+        assert_eq!(env.settings, expected);
+        assert_eq!(env.notes.len(), 5);
+        assert!(
+            env.notes[4].starts_with("/Consistency of") && env.notes[4].ends_with("ignored"),
+            "{:?}",
+            env.notes
+        );
+        assert!(env.notes.iter().all(|note| !note.contains("a2V5")), "{:?}", env.notes);
+        let off = read_vars(&[("AZURE_COSMOS_EMULATOR_ARGS", "/DisableRateLimiting")]).unwrap();
+        assert_eq!(off.settings.throttle, Some(false));
     }
 
     #[test]

@@ -29,6 +29,11 @@ impl Gauges {
         *self.0.lock() = usages;
     }
 
+    /// The last look.
+    pub fn usages(&self) -> Vec<Usage> {
+        self.0.lock().values().copied().collect()
+    }
+
     /// Appends the lines.
     pub fn render(&self, engine: &Engine, out: &mut String) {
         let usages = self.0.lock().clone();

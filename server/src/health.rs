@@ -5,7 +5,7 @@
 //!
 //! Holds: ready means that the engine is open and the server was not told to stop.
 
-use crate::clock::Stopwatch;
+use mayfly_engine::clock::Stopwatch;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A stage of the server's life. They follow each other in this order.

@@ -1,15 +1,22 @@
 //! How background work gives way to requests.
 //!
-//! While requests come in, background work rests many times as long as it worked; while nobody asks for anything, it goes
-//! on at once. At first it takes less than a hundredth of the time, so that not even the slowest hundredth of requests
-//! meets it. Work that stays behind gets more, step by step: a backlog that only grows would fill the disk.
+//! While requests come in, background work is done in small slices, and after each it rests many times as long as that
+//! took; when nobody has asked for anything for a moment, it goes on at once and takes more at a time. At first it takes
+//! less than a hundredth of the time, so that not even the slowest hundredth of requests meets it. Work that stays behind
+//! gets more, step by step: a backlog that only grows would fill the disk.
+//!
+//! Holds: what is decided here depends on what is passed in and on the requests counted, not on a clock of its own.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
-use mayfly_engine::clock::pause;
+use mayfly_engine::{
+    Pace,
+    clock::{Stopwatch, pause},
+};
+use parking_lot::Mutex;
 
 /// Rest per unit of work while requests come in, by how long the work has been behind.
 fn rest_factor(behind: Duration) -> u32 {
@@ -20,15 +27,26 @@ fn rest_factor(behind: Duration) -> u32 {
     }
 }
 
-/// One rest is at most this long, so that a burst of requests does not stop background work for ever.
+/// One rest is at most this long, so that one slow slice does not stop background work for ever.
 const REST_MAX: Duration = Duration::from_secs(2);
 
+/// Requests further apart than this leave time enough for a whole tick at full pace between them.
+const QUIET: Duration = Duration::from_millis(500);
+
 /// Counts requests that are running and that have come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Load {
     running: AtomicU64,
-    arrived: AtomicU64,
-    seen: AtomicU64,
+    arrived: AtomicBool,
+    /// Since when no request was seen to come.
+    quiet: Mutex<Option<Stopwatch>>,
+}
+
+impl Default for Load {
+    /// As after a long silence: nobody waits.
+    fn default() -> Self {
+        Self { running: AtomicU64::new(0), arrived: AtomicBool::new(false), quiet: Mutex::new(None) }
+    }
 }
 
 /// A request that is running.
@@ -37,28 +55,46 @@ pub struct Busy<'a>(&'a Load);
 impl Load {
     /// Counts a request until the answer is dropped.
     pub fn enter(&self) -> Busy<'_> {
-        self.running.fetch_add(1, Ordering::Relaxed);
-        self.arrived.fetch_add(1, Ordering::Relaxed);
+        self.running.fetch_add(1, Relaxed);
+        self.arrived.store(true, Relaxed);
         Busy(self)
+    }
+
+    /// How background work may go on now.
+    pub fn pace(&self) -> Pace {
+        let mut quiet = self.quiet.lock();
+        if self.arrived.swap(false, Relaxed) || self.running.load(Relaxed) > 0 {
+            *quiet = Some(Stopwatch::start());
+        }
+        pace_after(quiet.map(Stopwatch::elapsed))
     }
 
     /// Rests after background work that took `worked` and has been behind for so long, if there is anybody to give way
     /// to.
     pub async fn give_way(&self, worked: Duration, behind: Duration) {
-        let arrived = self.arrived.load(Ordering::Relaxed);
-        let busy =
-            self.running.load(Ordering::Relaxed) > 0 || self.seen.swap(arrived, Ordering::Relaxed) != arrived;
-        if busy {
-            pause((worked * rest_factor(behind)).min(REST_MAX)).await;
-        } else {
-            tokio::task::yield_now().await;
+        match rest(self.pace(), worked, behind) {
+            Some(rest) => pause(rest).await,
+            None => tokio::task::yield_now().await,
         }
     }
 }
 
+/// The pace when the last request came so long ago; never, if it is not known.
+fn pace_after(quiet: Option<Duration>) -> Pace {
+    match quiet {
+        Some(quiet) if quiet < QUIET => Pace::Gentle,
+        _ => Pace::Full,
+    }
+}
+
+/// How long to rest after work that took `worked` and has been behind for so long; `None` is not at all.
+pub fn rest(pace: Pace, worked: Duration, behind: Duration) -> Option<Duration> {
+    (pace == Pace::Gentle).then(|| (worked * rest_factor(behind)).min(REST_MAX))
+}
+
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.running.fetch_sub(1, Relaxed);
     }
 }
 
@@ -70,5 +106,28 @@ mod tests {
     fn work_that_stays_behind_rests_less() {
         let factors = [0, 59, 60, 599, 600, 100_000].map(|s| rest_factor(Duration::from_secs(s)));
         assert_eq!(factors, [120, 120, 24, 24, 4, 4]);
+    }
+
+    /// A running request, and one that has come and gone since the last look, both make work gentle.
+    #[test]
+    fn requests_make_work_gentle() {
+        let load = Load::default();
+        assert_eq!(load.pace(), Pace::Full);
+        let busy = load.enter();
+        assert_eq!(load.pace(), Pace::Gentle);
+        drop(busy);
+        drop(load.enter());
+        assert_eq!(load.pace(), Pace::Gentle);
+        assert_eq!(pace_after(Some(QUIET - Duration::from_nanos(1))), Pace::Gentle);
+        assert_eq!(pace_after(Some(QUIET)), Pace::Full);
+    }
+
+    #[test]
+    fn only_gentle_work_rests() {
+        let second = Duration::from_secs(1);
+        let rest = |pace, worked: u64| rest(pace, Duration::from_micros(worked), second);
+        assert_eq!(rest(Pace::Full, 1000), None);
+        assert_eq!(rest(Pace::Gentle, 1000), Some(Duration::from_millis(120)));
+        assert_eq!(rest(Pace::Gentle, 1_000_000), Some(REST_MAX));
     }
 }

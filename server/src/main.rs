@@ -15,6 +15,11 @@ use mayfly_server::{emulator_env, log};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// A request makes some hundred small allocations and frees them on the same thread, which the system's allocator is
+/// slow at: it took a fifth of a point read.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A document database that speaks the Azure Cosmos DB for NoSQL protocol.
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -35,7 +40,7 @@ enum Command {
         #[arg(long, env = "MAYFLY_DATA_DIR", default_value = DATA_DIR_DEFAULT, value_name = "DIR")]
         data_dir: PathBuf,
     },
-    /// Preview or set the time to live of a container on a running server
+    /// Preview, forecast or set the time to live of a container on a running server
     #[command(subcommand)]
     Ttl(TtlCommand),
 }

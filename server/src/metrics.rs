@@ -7,6 +7,7 @@
 //! series can get in.
 
 use crate::connection::Scheme;
+use crate::samples::Sample;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,11 +17,14 @@ use std::time::Duration;
 
 /// Upper bounds of the latency buckets in seconds: a point read takes a fraction of the first, a large query
 /// page the last.
-const BUCKETS_SECONDS: [f64; 12] =
+pub const BUCKETS_SECONDS: [f64; 12] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 /// Classes of status, by their first digit.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Operations of people and scripts who look after the server.
+const NOT_CLIENTS: [&str; 3] = ["server", "none", "Administration"];
 
 /// A part of the server that has something to report.
 pub trait MetricsSource {
@@ -37,6 +41,8 @@ pub struct Metrics {
     connections_open: AtomicI64,
     handshake_failures: AtomicU64,
     panics: AtomicU64,
+    throttled: AtomicU64,
+    charge: Mutex<f64>,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +64,28 @@ impl Metrics {
         counts.by_class[class] += 1;
         counts.by_duration[bucket] += 1;
         counts.seconds += seconds;
+    }
+
+    /// Counts what a request was charged, in request units, and whether it was asked to come back later.
+    pub fn charged(&self, units: f64, status: u16) {
+        *self.charge.lock() += units;
+        self.throttled.fetch_add(u64::from(status == 429), Ordering::Relaxed);
+    }
+
+    /// Adds up what clients asked for.
+    pub fn add_to(&self, sample: &mut Sample) {
+        let operations = self.operations.lock();
+        for (_, operation) in operations.iter().filter(|(name, _)| !NOT_CLIENTS.contains(name)) {
+            let [_, _, _, refused, failed] = operation.by_class;
+            sample.requests += operation.by_class.iter().sum::<u64>();
+            sample.refused += refused;
+            sample.failed += failed;
+            for (sum, count) in sample.by_duration.iter_mut().zip(operation.by_duration) {
+                *sum += count;
+            }
+        }
+        sample.throttled = self.throttled.load(Ordering::Relaxed);
+        sample.charge = *self.charge.lock();
     }
 
     /// Counts a connection whose scheme is known, as open until the result is dropped.
@@ -119,6 +147,10 @@ impl MetricsSource for Metrics {
         single(out, "mayfly_tls_handshake_failures_total", "counter", "TLS handshakes given up.", failures);
         let panics = load(&self.panics);
         single(out, "mayfly_handler_panics_total", "counter", "Bugs that were answered with 500.", panics);
+        let charge = *self.charge.lock();
+        single(out, "mayfly_request_units_total", "counter", "Request units charged.", charge);
+        let throttled = load(&self.throttled);
+        single(out, "mayfly_throttled_total", "counter", "Requests answered with 429.", throttled);
     }
 }
 
@@ -179,11 +211,26 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_counts_clients_only() {
+        let metrics = Metrics::default();
+        metrics.request("ReadItem", 200, Duration::from_micros(300));
+        metrics.request("ReadItem", 429, Duration::from_micros(300));
+        metrics.charged(2.5, 200);
+        metrics.charged(1.0, 429);
+        metrics.request("Administration", 200, Duration::from_secs(9));
+        metrics.request("server", 500, Duration::from_secs(9));
+        let mut sample = Sample::default();
+        metrics.add_to(&mut sample);
+        assert_eq!((sample.requests, sample.refused, sample.throttled, sample.failed), (2, 1, 1, 0));
+        assert_eq!((sample.charge, sample.by_duration[0]), (3.5, 2));
+    }
+
+    #[test]
     fn every_series_is_described_once() {
         let mut text = String::new();
         Metrics::default().render(&mut text);
         let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
-        assert_eq!(names.len(), 6, "{text}");
+        assert_eq!(names.len(), 8, "{text}");
         assert!(text.lines().all(|line| line.starts_with("# ") || line.starts_with("mayfly_")), "{text}");
     }
 }

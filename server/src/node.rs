@@ -9,13 +9,13 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use http_body_util::BodyExt as _;
 use hyper::{Request, body::Incoming};
-use mayfly_cosmos::{Cosmos, auth::Keys};
+use mayfly_cosmos::{Cosmos, Options, auth::Keys, headers};
 use mayfly_engine::{
     AdjustableClock, Clock, Engine, Error, SystemClock,
     clock::{Stopwatch, pause},
 };
 use mayfly_mongo::{
-    Mongo, Options, Topology,
+    Mongo, Options as MongoOptions, Topology,
     auth::{Account, Accounts},
 };
 use mayfly_storage::{
@@ -35,7 +35,8 @@ use crate::{
     data_dir, disk,
     gauges::Gauges,
     load::Load,
-    metrics::MetricsSource,
+    metrics::{Metrics, MetricsSource},
+    samples::{self, Samples},
     settings::{Durability, MongoTopology, Store as StoreKind},
     tasks::{Stopping, TaskSet},
 };
@@ -49,6 +50,9 @@ const REST_MAX: Duration = Duration::from_millis(1000);
 
 /// Index building and removal rest as work that is a little behind: somebody waits for the index.
 const UPKEEP_BEHIND: Duration = Duration::from_secs(60);
+
+/// Rest per unit of time spent on looking at a backlog.
+const LOOK_REST: u32 = 50;
 
 /// After a crash the engine's time may be this far ahead of the clock; more than that, the clock was set back.
 const SETTLE_MAX: Duration = mayfly_engine::HORIZON_LEAD;
@@ -69,12 +73,17 @@ pub struct Node {
     /// Since when purge has had more to do than it has done.
     behind: Mutex<Option<Stopwatch>>,
     gauges: Gauges,
+    metrics: Arc<Metrics>,
+    pub(crate) samples: Samples,
+    pub(crate) uptime: Stopwatch,
+    /// The kind of store, for people.
+    pub(crate) store: String,
     /// Told by the purge loop when nothing is left to purge.
     caught_up: Notify,
 }
 
 impl Backend for Node {
-    async fn open(config: &Config) -> Result<Self, BackendError> {
+    async fn open(config: &Config, metrics: &Arc<Metrics>) -> Result<Self, BackendError> {
         let dev_clock = config.dev_clock.then(|| Arc::new(AdjustableClock::running()));
         let clock: Arc<dyn Clock> = match &dev_clock {
             Some(clock) => clock.clone(),
@@ -85,7 +94,14 @@ impl Backend for Node {
         let engine = engine.open().await.map_err(cannot_open)?;
         settle(&engine).await;
         Ok(Self {
-            cosmos: Cosmos::new(engine.clone(), config.keys.clone()),
+            cosmos: Cosmos::new(
+                engine.clone(),
+                Options {
+                    any_entra_token: config.dev_entra,
+                    throttle: config.throttle,
+                    ..Options::new(config.keys.clone())
+                },
+            ),
             mongo: open_mongo(config, &engine),
             keys: config.keys.clone(),
             dev_clock,
@@ -93,6 +109,10 @@ impl Backend for Node {
             load: Load::default(),
             behind: Mutex::new(None),
             gauges: Gauges::default(),
+            metrics: metrics.clone(),
+            samples: Samples::default(),
+            uptime: Stopwatch::start(),
+            store: config.store.to_string(),
             caught_up: Notify::new(),
             engine,
         })
@@ -105,6 +125,9 @@ impl Backend for Node {
             return Answer { operation: "Administration", response };
         }
         let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
+        let charge = response.headers().get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
+        let charge = charge.and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        self.metrics.charged(charge, response.status().as_u16());
         let response = response.map(|body| body.map_err(|never| match never {}).boxed_unsync());
         Answer { operation: served.operation, response }
     }
@@ -143,11 +166,18 @@ impl Backend for Node {
                 pause(REST_MAX).await;
             }
         }));
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move {
+            loop {
+                node.sample_round().await;
+            }
+        }));
         // Beside the purge: on a large store it takes minutes, and expired documents would pile up.
         let node = self.clone();
         tasks.spawn(until(stopping.clone(), async move {
             loop {
                 node.caught_up.notified().await;
+                node.log_failure("sweeping", node.engine.sweep().await);
                 node.log_failure("giving space back", node.engine.reclaim().await);
             }
         }));
@@ -166,7 +196,7 @@ impl Node {
     async fn purge_round(&self) {
         let watch = Stopwatch::start();
         let purged = match self.engine.now().await {
-            Ok(now) => self.engine.purge(now).await,
+            Ok(now) => self.engine.purge(now, self.load.pace()).await,
             Err(error) => Err(error),
         };
         match purged {
@@ -188,6 +218,23 @@ impl Node {
                 pause(REST_MAX).await;
             }
         }
+    }
+
+    /// Takes a sample of the counters. The look at the containers takes as long as the backlog is; a long one is made less
+    /// often.
+    async fn sample_round(&self) {
+        let watch = Stopwatch::start();
+        if self.behind.lock().is_some() {
+            self.gauges.refresh(&self.engine).await;
+        }
+        let looked = watch.elapsed();
+        self.samples.take(&self.metrics, &self.gauges.usages(), &self.engine);
+        pause(samples::EVERY.max(looked * LOOK_REST)).await;
+    }
+
+    /// What is free where the store is.
+    pub(crate) fn disk_free_bytes(&self) -> Option<u64> {
+        self.store_path.as_deref().and_then(disk::free_bytes)
     }
 
     /// One tick of index building and of removing what was dropped, and the rest after it.
@@ -226,7 +273,7 @@ fn open_mongo(config: &Config, engine: &Engine) -> Arc<Mongo> {
         MongoTopology::Router => Topology::Router,
         MongoTopology::ReplicaSet => Topology::ReplicaSet { name: ACCOUNT.into() },
     };
-    let options = Options { topology, advertise: String::new(), test_commands: config.dev_clock };
+    let options = MongoOptions { topology, advertise: String::new(), test_commands: config.dev_clock };
     Mongo::new(engine.clone(), accounts, options)
 }
 

@@ -6,8 +6,8 @@
 //! Holds: these answers contain nothing about documents, databases or keys.
 
 use crate::backend::{Answer, Backend};
-use crate::clock::Stopwatch;
 use crate::connection::ConnectionInfo;
+use crate::explorer;
 use crate::health::{Health, Phase};
 use crate::metrics::{Metrics, MetricsSource, single};
 use crate::respond::{self, Body};
@@ -15,13 +15,10 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Method, Request, Response, StatusCode};
 use mayfly_cosmos::ApiError;
+use mayfly_engine::clock::Stopwatch;
 use std::sync::{Arc, OnceLock};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Scripts wait for this page; the data explorer will live here.
-const EXPLORER_PAGE: &str =
-    "<!doctype html><html lang=\"en\"><title>Mayfly</title><p>Mayfly is running.</p></html>\n";
 
 /// Everything that answers requests.
 #[derive(Debug)]
@@ -70,10 +67,7 @@ impl<B: Backend> Routes<B> {
             "/_explorer/emulator.pem" => {
                 respond::text(StatusCode::OK, "application/x-pem-file", self.ca_pem.clone())
             }
-            "/_explorer" | "/_explorer/" | "/_explorer/index.html" => {
-                respond::text(StatusCode::OK, "text/html; charset=utf-8", EXPLORER_PAGE)
-            }
-            _ => return None,
+            path => explorer::answer(path, request.headers())?,
         };
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             return Some(body);

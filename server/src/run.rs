@@ -18,7 +18,8 @@ use crate::settings::Store;
 use crate::signals::Signals;
 use crate::tasks::{Stopper, Stopping, TaskSet, stop_channel};
 use crate::tls::{Identity, TlsError, names_for};
-use crate::{banner, clock, data_dir, mongo};
+use crate::{banner, data_dir, mongo};
+use mayfly_engine::{Clock, SystemClock};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl Server {
                 }
             }
         };
-        let (names, now) = (names_for(host), clock::unix_seconds());
+        let (names, now) = (names_for(host), SystemClock.now().seconds());
         let identity = match config.store {
             Store::Memory => Identity::in_memory(&names, now)?,
             _ => Identity::kept_in(&data_dir::tls(&config.data_dir), &names, now)?,
@@ -125,10 +126,17 @@ impl Server {
             }
         };
         let (tls, mongo_limits) = (identity.acceptor.clone(), limits.clone());
-        front.spawn(listen::serve(tcp, identity.acceptor, limits, metrics, service, stopping.clone()));
+        front.spawn(listen::serve(
+            tcp,
+            identity.acceptor,
+            limits,
+            metrics.clone(),
+            service,
+            stopping.clone(),
+        ));
 
         let opened = tokio::select! {
-            opened = B::open(&config) => opened.map(Arc::new).map(Some),
+            opened = B::open(&config, &metrics) => opened.map(Arc::new).map(Some),
             () = signals.next() => Ok(None),
         };
         if let Ok(Some(backend)) = &opened {

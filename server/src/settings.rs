@@ -67,6 +67,11 @@ pub struct Settings {
           require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub dev_clock: Option<bool>,
 
+    /// Let in whoever brings a token of the form Entra ID gives out, without checking it; for development
+    #[arg(long, env = "MAYFLY_DEV_ENTRA", value_parser = switch, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub dev_entra: Option<bool>,
+
     /// Hold containers to their request units per second with 429 answers
     #[arg(long, env = "MAYFLY_THROTTLE", value_parser = switch, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL")]
@@ -109,6 +114,7 @@ impl Settings {
             readonly_key,
             allow_emulator_key,
             dev_clock,
+            dev_entra,
             throttle,
             max_connections,
             protocol,

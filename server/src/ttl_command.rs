@@ -1,7 +1,8 @@
 //! `mayfly ttl`: look before you set.
 //!
 //! `preview` says what a default would do to the documents that are there; `set` does the same, asks if much of them
-//! would be gone at once, and sets it.
+//! would be gone at once, and sets it; `forecast` says what goes hour by hour and day by day, and how the default was
+//! changed.
 
 use std::{
     fmt::Write as _,
@@ -23,6 +24,8 @@ const ASK_SHARE: f64 = 0.10;
 pub enum TtlCommand {
     /// Show what a default would do to the documents that are there
     Preview(Target),
+    /// Show what expires hour by hour and day by day, and how the default was changed
+    Forecast(Target),
     /// Set a default; asks first if more than a tenth of the documents would be gone at once
     Set {
         /// Which container, and which default
@@ -35,6 +38,8 @@ pub enum TtlCommand {
 }
 
 /// Which container, and which default.
+///
+/// `forecast` takes a default too, and then shows what would be.
 #[derive(Debug, Args)]
 pub struct Target {
     /// Database
@@ -59,13 +64,23 @@ pub async fn run(command: TtlCommand) -> Result<String, ClientError> {
             let client = Client::new(&target.endpoint, &target.key)?;
             Ok(describe(&preview(&client, &target).await?))
         }
+        TtlCommand::Forecast(target) => {
+            let client = Client::new(&target.endpoint, &target.key)?;
+            let forecast = preview(&client, &target).await?;
+            let history = client.administration(&format!("{}/history", path(&target))).await?;
+            Ok(calendar(&forecast, &history))
+        }
         TtlCommand::Set { target, yes } => set(&target, yes).await,
     }
 }
 
-async fn preview(client: &Client, target: &Target) -> Result<Value, ClientError> {
+fn path(target: &Target) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let mut path = format!("/_mayfly/ttl/{}/{}", encoded(&target.database), encoded(&target.container));
+    format!("/_mayfly/ttl/{}/{}", encoded(&target.database), encoded(&target.container))
+}
+
+async fn preview(client: &Client, target: &Target) -> Result<Value, ClientError> {
+    let mut path = path(target);
     if let Some(default) = &target.default {
         let _ = write!(path, "?default={default}");
     }
@@ -122,14 +137,37 @@ fn confirmed(forecast: &Value, target: &Target) -> Result<bool, ClientError> {
     Ok(line.trim() == target.container)
 }
 
-fn describe(forecast: &Value) -> String {
-    let setting = |name: &str| match forecast[name].as_i64() {
+fn setting(value: &Value) -> String {
+    match value.as_i64() {
         None => "off".to_owned(),
         Some(-1) => "on, no default".to_owned(),
         Some(seconds) => format!("{seconds} s"),
-    };
-    let mut text =
-        format!("Default: {} now, {} proposed\n", setting("presentDefault"), setting("proposedDefault"));
+    }
+}
+
+/// Hours and days in which something goes, then the changes of the default, the latest first.
+fn calendar(forecast: &Value, history: &Value) -> String {
+    let mut text = format!("Default: {}\n", setting(&forecast["proposedDefault"]));
+    for (unit, name, shown) in [("hour", "hourly", 24), ("day", "daily", 30)] {
+        let buckets = forecast[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        for (n, bucket) in buckets.iter().take(shown).enumerate() {
+            let documents = bucket["documents"].as_u64().unwrap_or(0);
+            if documents > 0 {
+                let kilobytes = bucket["bytes"].as_u64().unwrap_or(0).div_ceil(1024);
+                let _ = writeln!(text, "  {unit} {:<4} {documents:>12}  {kilobytes:>10} KB", n + 1);
+            }
+        }
+    }
+    for change in history["changes"].as_array().into_iter().flatten() {
+        let (from, to) = (setting(&change["from"]), setting(&change["to"]));
+        let _ = writeln!(text, "  changed at {} from {from} to {to}", change["at"]);
+    }
+    text.trim_end().to_owned()
+}
+
+fn describe(forecast: &Value) -> String {
+    let (present, proposed) = (setting(&forecast["presentDefault"]), setting(&forecast["proposedDefault"]));
+    let mut text = format!("Default: {present} now, {proposed} proposed\n");
     for (label, name) in [
         ("documents", "live"),
         ("gone at once", "expiresAtOnce"),
@@ -146,4 +184,24 @@ fn describe(forecast: &Value) -> String {
             writeln!(text, "  {label:<20} {:>12}  {:>10} KB", count(forecast, name), bytes.div_ceil(1024));
     }
     text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calendar_shows_what_goes_and_what_was_changed() {
+        let amount = |documents: u64| json!({ "documents": documents, "bytes": documents * 100 });
+        let forecast = json!({
+            "proposedDefault": 60, "hourly": [amount(0), amount(12)], "daily": [amount(12), amount(0)],
+        });
+        let history = json!({ "changes": [{ "at": 5, "from": null, "to": 60 }] });
+        let text = calendar(&forecast, &history);
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        assert_eq!(lines[0], "Default: 60 s");
+        assert!(lines[1].starts_with("hour 2") && lines[1].ends_with("2 KB"), "{text}");
+        assert!(lines[2].starts_with("day 1"), "{text}");
+        assert_eq!(lines[3], "changed at 5 from off to 60 s");
+    }
 }

@@ -2,11 +2,13 @@
 //!
 //! - `scope.rs`: which names are known, and what they mean after grouping.
 //! - `query.rs`: the clauses, `from.rs`: sources, `limits.rs`: counts, `order.rs` and `rank.rs`: ORDER BY and its rules.
+//! - `computed.rs`: properties that the container computes.
 //! - `expr.rs`: expressions; `call.rs`: functions, aggregates and their arguments.
 //!
 //! The errors carry the service's codes and sentences where those are known.
 
 mod call;
+mod computed;
 mod expr;
 mod from;
 mod limits;
@@ -15,11 +17,13 @@ mod query;
 mod rank;
 mod scope;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use scope::Scope;
+pub(crate) use scope::{alias_of, contains, is_aggregate};
 
 use crate::ast::QueryTree;
+use crate::computed::ComputedProperty;
 use crate::error::SqlError;
 use crate::plan::{Block, Bound, PathStep, Slot};
 use crate::token::Span;
@@ -48,6 +52,7 @@ pub(crate) fn bind(
     tree: &QueryTree,
     text: &str,
     params: &[(&str, Value<'_>)],
+    computed: &[ComputedProperty],
 ) -> Result<BoundQuery, SqlError> {
     let mut binder = Binder {
         text,
@@ -55,6 +60,8 @@ pub(crate) fn bind(
         scopes: Vec::new(),
         slots: 0,
         document_paths: HashMap::new(),
+        documents: HashSet::new(),
+        computed,
         joins: 0,
         udf_calls: 0,
     };
@@ -69,6 +76,9 @@ struct Binder<'b> {
     scopes: Vec<Scope>,
     slots: usize,
     document_paths: HashMap<Slot, Vec<PathStep>>,
+    /// The slots that hold the whole document, in subqueries too.
+    documents: HashSet<Slot>,
+    computed: &'b [ComputedProperty],
     joins: usize,
     udf_calls: usize,
 }

@@ -103,6 +103,12 @@ pub(crate) fn eval<'v>(bound: &'v Bound, env: &mut Env<'v, '_>) -> Result<Value<
         Bound::VectorDistance { function, args, path } => {
             vector_distance(function, args, path.as_deref(), env)?
         }
+        Bound::Let { slot, parts } => {
+            let [value, body] = &**parts;
+            let value = eval(value, env)?;
+            env.set(*slot, value);
+            eval(body, env)?
+        }
         Bound::Udf { name } => {
             return Err(EvalError::Unsupported { feature: format!("The user-defined function udf.{name}") });
         }

@@ -9,6 +9,7 @@
 //!   parser     a tree of clauses and expressions                                      ast.rs, parser.rs
 //!   bind       names are slots, parameters constants; errors with the service's codes bind.rs, plan.rs
 //!   hints      what an index may be asked for                                         hints.rs
+//!   distribute what several ranges are sent, if a client merges their answers         distribute.rs
 //!   run        each document: slot `p`, each tag: slot `t`, the filter, the sort key  operators.rs, eval.rs
 //!   rows       values that borrow from the document, written as JSON                  value.rs
 //! ```
@@ -34,9 +35,12 @@
 pub mod aggregate;
 pub mod ast;
 mod bind;
+pub mod computed;
 pub mod context;
+pub mod distribute;
 pub mod error;
 mod eval;
+pub mod explain;
 pub mod functions;
 pub mod hints;
 mod lexer;
@@ -50,10 +54,16 @@ pub mod query;
 pub mod token;
 pub mod value;
 
+pub use computed::ComputedProperty;
 pub use context::{Context, Settings};
+pub use distribute::{Distribution, Feature, HybridInfo, MergeInfo};
 pub use error::{EvalError, SqlError};
+pub use explain::Step;
 pub use hints::{Hint, Hints};
 pub use plan::PathStep;
 pub use plan_info::PlanInfo;
-pub use query::{Plan, Progress, Query, RowLimit, Run};
+pub use query::{
+    After, Paging, Place, Plan, Prefilter, Progress, Query, RowLimit, Run, Ties, Window, WindowPage,
+    WindowRun,
+};
 pub use value::{Document, Value};

@@ -3,6 +3,7 @@
 //! - [`source`]: nested loops over FROM and JOIN, and the filter.
 //! - [`group`]: GROUP BY and aggregates.
 //! - [`distinct`], [`sort`], [`rank`]: removing duplicates and ordering.
+//! - [`window`]: a page of rows, without keeping all of them.
 //! - [`stage`]: a block that reads documents as they come; [`correlated`]: a block inside an expression.
 //!
 //! Rows borrow from the documents they come from. Whatever is kept beyond one document (groups, sorted rows,
@@ -15,6 +16,7 @@ pub(crate) mod rank;
 pub(crate) mod sort;
 pub(crate) mod source;
 pub(crate) mod stage;
+pub(crate) mod window;
 
 use distinct::Distinct;
 use group::Groups;

@@ -10,6 +10,7 @@
 
 use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, Direction, SubqueryKind, UnaryOp};
+use crate::context::Settings;
 use crate::functions::Function;
 use crate::like::Pattern;
 use crate::value::Value;
@@ -131,12 +132,37 @@ pub(crate) enum Bound {
     Or(Vec<Bound>),
     Coalesce(Box<Bound>, Box<Bound>),
     Conditional(Box<[Bound; 3]>),
-    Between { negated: bool, operands: Box<[Bound; 3]> },
-    In { negated: bool, value: Box<Bound>, list: Vec<Bound> },
-    Like { negated: bool, value: Box<Bound>, pattern: Box<LikePattern> },
-    Call { function: &'static Function, args: Vec<Bound> },
-    VectorDistance { function: &'static Function, args: Vec<Bound>, path: Option<Vec<String>> },
-    Udf { name: String },
+    Between {
+        negated: bool,
+        operands: Box<[Bound; 3]>,
+    },
+    In {
+        negated: bool,
+        value: Box<Bound>,
+        list: Vec<Bound>,
+    },
+    Like {
+        negated: bool,
+        value: Box<Bound>,
+        pattern: Box<LikePattern>,
+    },
+    Call {
+        function: &'static Function,
+        args: Vec<Bound>,
+    },
+    VectorDistance {
+        function: &'static Function,
+        args: Vec<Bound>,
+        path: Option<Vec<String>>,
+    },
+    /// A value that is given a name while the body is evaluated.
+    Let {
+        slot: Slot,
+        parts: Box<[Bound; 2]>,
+    },
+    Udf {
+        name: String,
+    },
     Subquery(SubqueryKind, Box<Block>),
 }
 
@@ -153,6 +179,22 @@ impl Bound {
             Bound::Constant(value) => Some(value),
             _ => None,
         }
+    }
+
+    /// Whether it is the distance of two vectors.
+    pub(crate) fn is_distance(&self) -> bool {
+        matches!(self, Bound::VectorDistance { .. })
+    }
+
+    /// Whether it is a distance that grows as vectors differ. Only the euclidean one does; the query or the
+    /// container's vector policy says which it is.
+    pub(crate) fn counts_up(&self, settings: &Settings) -> bool {
+        let Bound::VectorDistance { args, path, .. } = self else { return false };
+        let options = args.get(3).and_then(Bound::constant);
+        let named = options.map(|options| options.property("distanceFunction"));
+        let policy = path.as_deref().and_then(|path| settings.distance_function(path));
+        let function = named.as_ref().and_then(|named| named.as_str()).or(policy).unwrap_or_default();
+        function.eq_ignore_ascii_case("euclidean")
     }
 
     /// The slot and the constant path that this expression reads, if it is nothing but that.

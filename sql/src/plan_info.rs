@@ -1,7 +1,7 @@
 //! Facts about a query for the query plan endpoint: data only, the server gives it its shape.
 
 use crate::aggregate::Aggregate;
-use crate::ast::{Direction, Expr, ExprKind, QueryTree, Selection};
+use crate::ast::{Direction, Expr, ExprKind, Item, QueryTree, Selection};
 use crate::bind::BoundQuery;
 use crate::plan::PathStep;
 
@@ -63,18 +63,9 @@ impl PlanInfo {
             Selection::Star(_) => {}
             Selection::Value(expr, _) => collect(expr, &mut aggregates),
             Selection::List(items) => {
-                let mut unnamed = 0;
-                for item in items {
+                for (name, item) in named(items) {
                     let first = aggregates.len();
                     collect(&item.expr, &mut aggregates);
-                    let name = item.alias.as_deref().or_else(|| item.expr.last_name());
-                    let name = name.map_or_else(
-                        || {
-                            unnamed += 1;
-                            format!("${unnamed}")
-                        },
-                        str::to_owned,
-                    );
                     aliases.push((name, aggregates.get(first).copied()));
                 }
             }
@@ -102,17 +93,36 @@ impl PlanInfo {
     }
 }
 
-fn distinct(tree: &QueryTree) -> DistinctType {
+/// The members of a select list with their names: as given, as the reference ends, or numbered.
+pub(crate) fn named(items: &[Item]) -> Vec<(String, &Item)> {
+    let mut unnamed = 0;
+    let mut name = |item: &Item| match item.alias.as_deref().or_else(|| item.expr.last_name()) {
+        Some(name) => name.to_owned(),
+        None => {
+            unnamed += 1;
+            format!("${unnamed}")
+        }
+    };
+    items.iter().map(|item| (name(item), item)).collect()
+}
+
+/// What is selected.
+pub(crate) fn selected(tree: &QueryTree) -> Vec<&Expr> {
+    match &tree.select.what {
+        Selection::Star(_) => Vec::new(),
+        Selection::Value(expr, _) => vec![expr],
+        Selection::List(items) => items.iter().map(|item| &item.expr).collect(),
+    }
+}
+
+/// How the duplicates of a query are found.
+pub(crate) fn distinct(tree: &QueryTree) -> DistinctType {
     if !tree.select.distinct {
         return DistinctType::None;
     }
     let keys = tree.order_by.iter().flat_map(|order| &order.items).map(|item| item.expr.to_string());
     let mut keys: Vec<String> = keys.collect();
-    let mut selected: Vec<String> = match &tree.select.what {
-        Selection::Star(_) => Vec::new(),
-        Selection::Value(expr, _) => vec![expr.to_string()],
-        Selection::List(items) => items.iter().map(|item| item.expr.to_string()).collect(),
-    };
+    let mut selected: Vec<String> = selected(tree).into_iter().map(Expr::to_string).collect();
     keys.sort();
     selected.sort();
     if !keys.is_empty() && keys == selected { DistinctType::Ordered } else { DistinctType::Unordered }

@@ -149,6 +149,10 @@ impl Display for Expr {
                 }
                 f.write_str(")")
             }
+            ExprKind::Let { name, parts } => {
+                let [value, body] = &**parts;
+                write!(f, "(LET {name} = {value} IN {body})")
+            }
             ExprKind::Call(call) => {
                 // The names of built-in functions are the same in any case, those of the user are not.
                 match call.is_udf {
@@ -214,7 +218,8 @@ fn print_chain(f: &mut Formatter<'_>, operands: &[Expr], between: &str) -> fmt::
     f.write_char(')')
 }
 
-fn quoted(text: &str) -> String {
+/// A string as a literal.
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = Vec::new();
     write_string(text, &mut out);
     String::from_utf8_lossy(&out).into_owned()

@@ -4,13 +4,17 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::ast::QueryTree;
 use crate::bind::{self, BoundQuery};
+use crate::computed::ComputedProperty;
 use crate::context::Context;
 use crate::error::{EvalError, SqlError};
+use crate::eval::{Env, eval};
 use crate::hints::{self, Hints};
 use crate::operators::memory::Memory;
 pub use crate::operators::stage::Progress;
 use crate::operators::stage::Stage;
+pub use crate::operators::window::{After, Place, Ties, Window, WindowPage};
 use crate::parser;
+use crate::plan::{Bound, Input};
 use crate::plan_info::PlanInfo;
 use crate::value::{Document, Object, Value};
 
@@ -37,8 +41,17 @@ impl Query {
 
     /// Resolves names, functions and parameters (named with or without `@`).
     pub fn bind(&self, params: &[(&str, Value<'_>)]) -> Result<Plan, SqlError> {
-        let bound =
-            bind::bind(&self.tree, &self.text, params).map_err(|error| error.located_in(&self.text))?;
+        self.bind_with(params, &[])
+    }
+
+    /// The same in a container that has computed properties.
+    pub fn bind_with(
+        &self,
+        params: &[(&str, Value<'_>)],
+        computed: &[ComputedProperty],
+    ) -> Result<Plan, SqlError> {
+        let bound = bind::bind(&self.tree, &self.text, params, computed);
+        let bound = bound.map_err(|error| error.located_in(&self.text))?;
         // A ranking counts all documents, not only those that can pass the filter.
         let hints = if bound.block.rank.is_some() { Hints::default() } else { hints::of(&bound) };
         let info = PlanInfo::of(&self.tree, &bound);
@@ -92,6 +105,10 @@ impl Plan {
         RowLimit { offset: self.bound.block.offset, limit: self.bound.block.limit }
     }
 
+    pub(crate) fn bound(&self) -> &BoundQuery {
+        &self.bound
+    }
+
     /// What the filter says about the documents it can let through.
     pub fn hints(&self) -> &Hints {
         &self.hints
@@ -107,12 +124,127 @@ impl Plan {
         self.resume(context, Progress::default())
     }
 
+    /// How the rows of the query can be divided into pages.
+    pub fn paging(&self) -> Paging {
+        let block = &self.bound.block;
+        let input_streams = match &block.input {
+            Input::Once => false,
+            Input::Documents { .. } => true,
+            Input::Rows { block, .. } => block.is_streaming(),
+        };
+        let is_grouped = block.group.as_ref().is_some_and(|group| group.is_explicit);
+        match () {
+            () if block.is_streaming() => Paging::Streaming,
+            () if !input_streams || block.rank.is_some() => Paging::Whole,
+            () if block.group.is_none() && block.order.is_empty() && block.distinct => Paging::Distinct,
+            () if block.group.is_none() && !block.distinct => Paging::Sorted,
+            () if is_grouped && block.order.is_empty() && !block.distinct => Paging::Grouped,
+            () => Paging::Whole,
+        }
+    }
+
+    /// Starts a query that is sorted, grouped or distinct, for a page of its rows.
+    pub fn run_window<'p>(
+        &'p self,
+        context: Context<'p>,
+        window: Window,
+    ) -> Result<WindowRun<'p>, EvalError> {
+        let stage = Stage::windowed(&self.bound.block, self.bound.slots, window, &context)?;
+        Ok(WindowRun { stage, context })
+    }
+
+    /// What tells, without the rest of the query, that a document gives no rows. None if the filter is not about the
+    /// document alone.
+    pub fn prefilter<'p>(&'p self, context: Context<'p>) -> Option<Prefilter<'p>> {
+        let block = &self.bound.block;
+        let Input::Documents { slot } = block.input else { return None };
+        let is_document = |slot| self.bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
+        let filter = block.filter.as_ref()?;
+        let sources: Vec<_> = block.sources.iter().map(|source| source.slot).collect();
+        if block.rank.is_some() || !sources.iter().all(|slot| is_document(*slot)) {
+            return None;
+        }
+        let aliases = std::iter::once(slot).chain(sources).collect();
+        Some(Prefilter { filter, aliases, slots: self.bound.slots, context })
+    }
+
+    /// The rows of a query that only counts, given the count.
+    pub fn counted<'p>(&'p self, context: &Context<'p>, count: u64) -> Result<Vec<Value<'p>>, EvalError> {
+        let block = &self.bound.block;
+        let mut env = Env::new(self.bound.slots, context);
+        for call in block.group.iter().flat_map(|group| &group.aggregates) {
+            env.set(call.slot, Value::Int(i64::try_from(count).unwrap_or(i64::MAX)));
+        }
+        let row = eval(&block.project, &mut env)?;
+        Ok(if row.is_defined() { vec![row.into_owned()] } else { Vec::new() })
+    }
+
     /// Starts a streaming query in the middle: `progress` is that of the run that gave the rows before.
     pub fn resume<'p>(&'p self, context: Context<'p>, progress: Progress) -> Result<Run<'p>, EvalError> {
         let mut stage = Stage::new(&self.bound.block, self.bound.slots, &context)?;
         *stage.progress() = progress;
         let memory = Memory::of(&context);
         Ok(Run { is_streaming: self.is_streaming(), stage, context, kept: Vec::new(), memory })
+    }
+}
+
+/// The filter of a query, on its own.
+pub struct Prefilter<'p> {
+    filter: &'p Bound,
+    /// The slots that are the document.
+    aliases: Vec<usize>,
+    slots: usize,
+    context: Context<'p>,
+}
+
+impl Prefilter<'_> {
+    /// Whether a document may give rows. An error counts as yes: the query will meet it again.
+    pub fn passes(&self, document: &Document<'_>) -> bool {
+        let mut env = Env::new(self.slots, &self.context);
+        for slot in &self.aliases {
+            env.set(*slot, Value::Object(Object::Document(*document)));
+        }
+        eval(self.filter, &mut env).map_or(true, |passes| passes.is_true())
+    }
+}
+
+/// How the rows of a query can be divided into pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paging {
+    /// Between any two documents, and between the rows of one.
+    Streaming,
+    /// By sort key and document: see [`Window`].
+    Sorted,
+    /// By group key.
+    Grouped,
+    /// By row.
+    Distinct,
+    /// Not at all: all rows are computed each time.
+    Whole,
+}
+
+/// A query that is running for a page of its rows.
+pub struct WindowRun<'p> {
+    stage: Stage<'p>,
+    context: Context<'p>,
+}
+
+impl<'p> WindowRun<'p> {
+    /// Gives the query the next document; `place` orders documents that the query does not.
+    pub fn push(&mut self, document: &Document<'_>, place: &[u8]) -> Result<(), EvalError> {
+        self.stage.begin(place);
+        let document = Value::Object(Object::Document(*document));
+        self.stage.push(document, &self.context).map(|_| ())
+    }
+
+    /// Whether further documents cannot change the page.
+    pub fn is_done(&self) -> bool {
+        self.stage.is_done()
+    }
+
+    /// The page.
+    pub fn finish(self) -> Result<WindowPage<'p>, EvalError> {
+        self.stage.finish_window(&self.context)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     Error, Result,
     store::{
         Advance, Batch, BoxFuture, Committed, Direction, Expect, Guard, Key, KeyRange, Page, PageLimit, Put,
-        Slot, Space, Store, Urgency,
+        Slot, Space, Store, Urgency, Withered,
     },
 };
 
@@ -41,7 +41,7 @@ promises! {
         pages_forward, pages_reverse, pages_by_bytes, snapshots_do_not_change, get_many_keeps_order,
         slots_answer_for_their_keys;
     guarding: guard_absent, guard_version, guard_on_short_values, conflict_writes_nothing, guard_on_a_counter,
-        one_batch_is_one_change, empty_batch, background_batches, clear_in_steps, sync_returns;
+        one_batch_is_one_change, empty_batch, background_batches, clear_in_steps, withered_rows_go, sync_returns;
     counting: advances_count, marks_in_keys_and_values, several_advances, tallies_add_up, stale_stamps,
         refused_batches_take_no_number, cleared_counters_start_again;
     crowd: no_lost_update, numbers_are_dense_and_in_order, readers_see_whole_batches;

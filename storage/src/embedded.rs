@@ -21,6 +21,7 @@ mod reclaim;
 mod retire;
 mod trees;
 mod view;
+mod withered;
 
 use std::{
     path::{Path, PathBuf},
@@ -34,7 +35,8 @@ use parking_lot::Mutex;
 use self::{committer::Committer, directory::Directory, reclaim::Reclaim, trees::Trees, view::Moment};
 use crate::{
     Result,
-    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency},
+    batch::check_scan,
+    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency, Withered},
 };
 
 /// Keys that one batch of a clear removes: small enough that clients hardly notice one in their group.
@@ -112,6 +114,16 @@ impl EmbeddedStore {
         self.directory.tree()
     }
 
+    fn reclaiming(&self, withered: Vec<Withered>) -> Reclaim {
+        Reclaim {
+            trees: self.trees.clone(),
+            inlet: self.committer.inlet(),
+            tree_path: self.directory.tree(),
+            turn: self.reclaiming.clone(),
+            withered,
+        }
+    }
+
     async fn clear(&self, range: &KeyRange, limit: usize) -> Result<Cleared> {
         let (keys, more) = view::unhurried(limit, || self.moment.view(&self.trees).keys(range, limit))?;
         let of_range = |key: &Bytes| Key { space: range.space, slot: range.slot, bytes: key.to_vec() };
@@ -147,13 +159,14 @@ impl Store for EmbeddedStore {
     }
 
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
-        let reclaim = Reclaim {
-            trees: self.trees.clone(),
-            inlet: self.committer.inlet(),
-            tree_path: self.directory.tree(),
-            turn: self.reclaiming.clone(),
-        };
-        Box::pin(reclaim.run())
+        Box::pin(self.reclaiming(Vec::new()).run())
+    }
+
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            withered.iter().try_for_each(|rows| check_scan(&rows.range, 1))?;
+            self.reclaiming(withered).run().await
+        })
     }
 
     fn stats(&self) -> Stats {

@@ -19,7 +19,7 @@ use crate::{
     batch::{check_batch, check_key, check_scan},
     store::{
         Advance, Batch, BoxFuture, Cleared, Committed, Counter, Direction, Expect, Guard, Key, KeyRange,
-        Page, PageLimit, Slot, Snapshot, Space, Stats, Store,
+        Page, PageLimit, Slot, Snapshot, Space, Stats, Store, Withered,
     },
 };
 
@@ -97,6 +97,17 @@ impl Store for MemoryStore {
         Box::pin(async { Ok(()) })
     }
 
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            withered.iter().try_for_each(|rows| check_scan(&rows.range, 1))?;
+            let mut state = self.state.lock();
+            for rows in &withered {
+                state.image.sweep(rows);
+            }
+            Ok(())
+        })
+    }
+
     fn stats(&self) -> Stats {
         self.state.lock().stats
     }
@@ -148,6 +159,17 @@ impl Image {
             }
         };
         counter.advanced(advance).ok_or(Error::Stale { stamp: counter.stamp })
+    }
+
+    fn sweep(&mut self, withered: &Withered) {
+        let everything = PageLimit { rows: usize::MAX, bytes: usize::MAX };
+        let page = self.scan(&withered.range, Direction::Forward, everything);
+        for (bytes, value) in page.rows {
+            if withered.includes(&value) {
+                let (space, slot) = (withered.range.space, withered.range.slot);
+                self.0.remove(&Key { space, slot, bytes: bytes.to_vec() });
+            }
+        }
     }
 
     fn scan(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Page {

@@ -274,6 +274,29 @@ pub struct Cleared {
     pub more: bool,
 }
 
+/// Rows that nobody asks for any more, told by their values: those in a range that begin with `lead` and go on with a
+/// number (eight bytes, big-endian) of at most `through`.
+///
+/// It is data and not a function, so that it survives a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withered {
+    /// Where to look.
+    pub range: KeyRange,
+    /// The first byte of the value.
+    pub lead: u8,
+    /// The largest number after it.
+    pub through: u64,
+}
+
+impl Withered {
+    /// Whether a row with this value is one of them, if its key is in the range.
+    pub fn includes(&self, value: &[u8]) -> bool {
+        let number = value.get(1..9).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+        value.first() == Some(&self.lead)
+            && number.is_some_and(|bytes| u64::from_be_bytes(bytes) <= self.through)
+    }
+}
+
 /// What a store can say about itself. Figures for people, not for decisions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
@@ -316,6 +339,13 @@ pub trait Store: Send + Sync + 'static {
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
+
+    /// Removes all rows that are withered. For many of them: it may go through all that is stored, which is cheaper than
+    /// so many deletes.
+    ///
+    /// In the background and not atomic. Snapshots may show such rows, or not. After `Ok`, those that were there before
+    /// the call are gone for good; after an error any of them may be.
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>>;
 
     /// Figures for people.
     fn stats(&self) -> Stats;

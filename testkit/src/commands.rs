@@ -25,8 +25,8 @@ use std::{collections::HashMap, fmt::Write as _, future::Future, ops::Bound, pin
 
 use mayfly_engine::{
     Access, Amount, CompositePath, Container, ContainerDefinition, DefaultTtl, Direction, DocumentId, Effect,
-    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexingMode, InvalidTtl, Operation, Position, Record,
-    Timestamp, Transaction,
+    Error, Etag, FeedStart, Found, HashRange, IfMatch, IndexName, IndexingMode, InvalidTtl, Operation, Pace,
+    Position, Record, Timestamp, Transaction,
     patch::{self, PatchOperation, Pointer},
 };
 use mayfly_value::{
@@ -426,7 +426,7 @@ impl Commands {
         let rows = command.named_number("rows")?.unwrap_or(1000) as usize;
         command.finish()?;
         let now = self.world.now().await;
-        let page = self.world.engine().log(&container, slot, after, rows, now).await?;
+        let page = self.world.engine().log(&container, slot, after, &HashRange::all(), rows, now).await?;
         let mut answer = Vec::new();
         for (lsn, event) in &page.events {
             let id = event.id()?;
@@ -502,7 +502,7 @@ impl Commands {
         Ok(match (command.name.as_str(), tick) {
             ("purge", tick) => {
                 let purged = match tick {
-                    true => engine.purge(self.world.now().await).await?,
+                    true => engine.purge(self.world.now().await, Pace::Gentle).await?,
                     false => self.world.purge().await?,
                 };
                 let next = purged.next.map_or("none".to_owned(), |at| at.seconds().to_string());
@@ -621,12 +621,13 @@ fn access(container: &Container, command: &mut Command) -> Answer<Access> {
     };
     let Some(path) = command.optional_word() else { return Ok(Access::Records(hashes)) };
     let (at_least, at_most) = (command.named("low"), command.named("high"));
-    let Access::Index { path, .. } = index_access(&path) else { return Err("no index".into()) };
+    let Access::Index(index) = index_access(&path) else { return Err("no index".into()) };
+    let IndexName::Path(path) = index.index else { return Err("no path".into()) };
     let bound = |text: Option<String>| match text {
         Some(text) => encoded(&text).map(Bound::Included),
         None => Ok(Bound::Unbounded),
     };
-    Ok(Access::Index { path, low: bound(at_least)?, high: bound(at_most)?, within: hashes })
+    Ok(Access::index(path, bound(at_least)?, bound(at_most)?, hashes))
 }
 
 fn encoded(text: &str) -> Result<Vec<u8>, Misuse> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mayfly_storage::{
     MemoryStore, Result,
-    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency},
+    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency, Withered},
 };
 use tokio::sync::Mutex;
 
@@ -130,6 +130,17 @@ impl Store for CrashImages {
             let changes = past.images.len() - 1;
             if let Some(durable) = past.durable.last_mut() {
                 *durable = changes;
+            }
+            Ok(())
+        })
+    }
+
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let mut past = self.past.lock().await;
+            for rows in withered {
+                self.live.sweep(vec![rows]).await?;
+                past.add(self.live.fork(), Urgency::Background);
             }
             Ok(())
         })

@@ -15,7 +15,7 @@ use mayfly_storage::{
     Error, Result,
     store::{
         Batch, BoxFuture, Cleared, Committed, Direction, Key, KeyRange, Page, PageLimit, Slot, Snapshot,
-        Space, Stats, Store,
+        Space, Stats, Store, Withered,
     },
 };
 use parking_lot::Mutex;
@@ -163,6 +163,13 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         Box::pin(async move {
             Plan::call(&self.plan)?;
             self.inner.sync().await
+        })
+    }
+
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            Plan::call(&self.plan)?;
+            self.inner.sweep(withered).await
         })
     }
 

@@ -13,7 +13,7 @@ use mayfly_storage::{
     Error, Result,
     store::{
         Batch, BoxFuture, Cleared, Committed, Direction, Key, KeyRange, Page, PageLimit, Snapshot, Stats,
-        Store,
+        Store, Withered,
     },
 };
 use tokio::sync::Mutex;
@@ -77,6 +77,14 @@ impl<A: Store + ?Sized, B: Store + ?Sized> Store for Mirror<A, B> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
             same(|| "sync".to_owned(), self.first.sync().await, self.second.sync().await)
+        })
+    }
+
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            let first = self.first.sweep(withered.clone()).await;
+            same(|| "sweep".to_owned(), first, self.second.sweep(withered).await)
         })
     }
 

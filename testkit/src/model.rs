@@ -58,6 +58,10 @@ pub struct Model {
     pub rules: Vec<DateRule>,
     /// What is there.
     pub living: BTreeMap<Name, Living>,
+    /// What has expired so far, and the second it did.
+    pub expired: Vec<(Name, i64)>,
+    /// Up to when that is known, in milliseconds.
+    settled: i64,
     writes: u64,
 }
 
@@ -121,7 +125,13 @@ impl Model {
             .filter(|(_, document)| self.deadline(document).is_some_and(|deadline| deadline <= now))
             .map(|(name, _)| *name)
             .collect();
-        dead.iter().for_each(|name| drop(self.living.remove(name)));
+        for name in dead {
+            let Some(document) = self.living.remove(&name) else { continue };
+            // It was alive when last looked at. A deadline before that is one of a rule that has come since.
+            let deadline = self.deadline(&document).unwrap_or(now);
+            self.expired.push((name, deadline.max(self.settled) / 1000));
+        }
+        self.settled = now;
     }
 
     /// Writes a document at `now`, in milliseconds.
@@ -153,7 +163,9 @@ impl Model {
 
     fn put(&mut self, how: How, name: Name, mut body: Body, now: i64) -> Result<Verdict, Verdict> {
         let there = self.living.get(&name).cloned();
+        let invalid = |body: &Body| self.default.is_some() && body.ttl.is_some_and(|ttl| !is_valid_ttl(ttl));
         match (how, &there) {
+            (How::Create, Some(_)) if invalid(&body) => return Err(Verdict::InvalidTtl),
             (How::Create, Some(_)) => return Err(Verdict::Exists),
             (How::Replace | How::Patch, None) => return Err(Verdict::NotFound),
             (How::Patch, Some(there)) => {
@@ -161,7 +173,7 @@ impl Model {
             }
             _ => {}
         }
-        if self.default.is_some() && body.ttl.is_some_and(|ttl| !is_valid_ttl(ttl)) {
+        if invalid(&body) {
             return Err(Verdict::InvalidTtl);
         }
         self.writes += 1;

@@ -15,6 +15,7 @@ use mayfly_storage::{
     Result,
     store::{
         Batch, BoxFuture, Cleared, Committed, Counter, Key, KeyRange, Snapshot, Space, Stats, Store, Urgency,
+        Withered,
     },
 };
 use parking_lot::Mutex;
@@ -90,6 +91,10 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
 
     fn sync(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.sync()
+    }
+
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        self.inner.sweep(withered)
     }
 
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {

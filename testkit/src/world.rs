@@ -10,12 +10,12 @@
 //!
 //! Holds: no test on a world sleeps, reads the machine's clock or leaves files behind.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Bound, sync::Arc, time::Duration};
 
 use mayfly_engine::{
     Access, AdjustableClock, Container, ContainerDefinition, Database, Direction, DocumentId, Engine, Error,
-    Found, HashRange, InvalidTtl, Operation, Outcome, PageLimit, Position, Purged, Record, Report, Result,
-    ids::SeededIds,
+    Found, HashRange, InvalidTtl, Operation, Outcome, Pace, PageLimit, Position, Purged, Record, Report,
+    Result, ids::SeededIds,
 };
 use mayfly_engine::{Clock, Timestamp};
 use mayfly_storage::{
@@ -68,6 +68,8 @@ pub struct World {
     ground: Ground,
     clock: Arc<AdjustableClock>,
     ids: Arc<SeededIds>,
+    /// How many documents are worth a sweep, if not as many as usual.
+    mass: Option<u64>,
     open: Option<(Engine, Arc<Recorder<dyn Store>>)>,
 }
 
@@ -84,6 +86,13 @@ impl World {
         world
     }
 
+    /// The same world, but so few documents are purged in mass.
+    pub async fn with_mass(mut self, documents: u64) -> Self {
+        self.mass = Some(documents);
+        self.reopen().await.expect("a store opens again");
+        self
+    }
+
     /// A world on a store of the test's own, with whatever is in it.
     pub async fn on(store: Arc<dyn Store>, clock: Timestamp) -> Result<Self> {
         Self::at(Ground::Given(store), clock).await
@@ -91,7 +100,7 @@ impl World {
 
     async fn at(ground: Ground, clock: Timestamp) -> Result<Self> {
         let clock = Arc::new(AdjustableClock::frozen(clock));
-        let mut world = Self { ground, clock, ids: Arc::default(), open: None };
+        let mut world = Self { ground, clock, ids: Arc::default(), mass: None, open: None };
         world.open().await?;
         Ok(world)
     }
@@ -110,6 +119,10 @@ impl World {
         };
         let recorder = Arc::new(Recorder::new(store));
         let builder = Engine::builder(recorder.clone()).clock(self.clock.clone()).ids(self.ids.clone());
+        let builder = match self.mass {
+            Some(mass) => builder.mass(mass),
+            None => builder,
+        };
         self.open = Some((builder.open().await?, recorder));
         Ok(())
     }
@@ -326,11 +339,12 @@ impl World {
         let mut sum = Purged::default();
         for _ in 0..TICKS_MAX {
             let now = self.now().await;
-            let tick = self.engine().purge(now).await?;
+            let tick = self.engine().purge(now, Pace::Full).await?;
             sum.documents += tick.documents;
             sum.bytes += tick.bytes;
             sum.next = tick.next;
             if !tick.more {
+                self.engine().sweep().await?;
                 return Ok(sum);
             }
         }
@@ -459,10 +473,5 @@ pub fn index_access(path: &str) -> Access {
         .skip(1)
         .map(|name| if name == "[]" { PathStep::Item } else { PathStep::Property(name) })
         .collect();
-    Access::Index {
-        path: encode_path(&steps),
-        low: std::ops::Bound::Unbounded,
-        high: std::ops::Bound::Unbounded,
-        within: HashRange::all(),
-    }
+    Access::index(encode_path(&steps), Bound::Unbounded, Bound::Unbounded, HashRange::all())
 }

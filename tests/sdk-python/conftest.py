@@ -16,6 +16,7 @@ HTTP = os.environ["MAYFLY_TEST_HTTP"]
 HTTPS = os.environ["MAYFLY_TEST_HTTPS"]
 CA = os.environ["MAYFLY_TEST_CA"]
 DISK = os.environ["MAYFLY_TEST_DISK"]
+LIMITED = os.environ["MAYFLY_TEST_LIMITED"]
 
 
 @pytest.fixture(scope="session", params=["http", "https"])
@@ -50,11 +51,14 @@ def container(make_container):
 
 
 class Clock:
-    """The time machine of the server in memory. It stands still while a test has it."""
+    """The time machine of a server in memory. It stands still while a test has it."""
+
+    def __init__(self, url=HTTP):
+        self.url = url
 
     def move(self, **change):
         request = urllib.request.Request(
-            HTTP + "_mayfly/clock",
+            self.url + "_mayfly/clock",
             data=json.dumps(change).encode(),
             headers={"authorization": f"Bearer {KEY}"},
         )
@@ -80,3 +84,15 @@ def disk_database():
     database = client.create_database(f"db-{uuid.uuid4()}")
     yield database
     client.delete_database(database)
+
+
+@pytest.fixture
+def limited():
+    """The server that holds containers to their request units, and its clock, which stands still."""
+    clock = Clock(LIMITED)
+    clock.move(freeze=True)
+    client = CosmosClient(LIMITED, KEY, retry_total=0)
+    database = client.create_database(f"db-{uuid.uuid4()}")
+    yield database, clock
+    client.delete_database(database)
+    clock.move(freeze=False)

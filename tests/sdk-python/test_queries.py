@@ -97,3 +97,95 @@ def test_rows_and_counts_leave_out_what_has_expired(make_container, clock):
     clock.advance(5)
     assert run(container, "SELECT * FROM c") == []
     assert run(container, "SELECT VALUE COUNT(1) FROM c") == [0]
+
+
+@pytest.fixture
+def one_and_many(make_container):
+    """The same items in a container of one partition key range and in one of four."""
+    containers = [make_container(offer_throughput=throughput) for throughput in (400, 40_000)]
+    for container in containers:
+        for n in range(40):
+            container.create_item({"id": f"i{n}", "pk": f"p{n % 11}", "n": n % 17, "k": "abc"[n % 3]})
+    return containers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT VALUE c.n FROM c ORDER BY c.n",
+        "SELECT TOP 7 VALUE c.id FROM c ORDER BY c.id DESC",
+        "SELECT VALUE c.id FROM c ORDER BY c.id OFFSET 5 LIMIT 9",
+        "SELECT VALUE COUNT(1) FROM c",
+        "SELECT VALUE AVG(c.n) FROM c",
+        "SELECT VALUE MIN(c.n) FROM c",
+        "SELECT VALUE MAX(c.id) FROM c",
+        "SELECT DISTINCT VALUE c.n FROM c ORDER BY c.n",
+        "SELECT VALUE c.id FROM c WHERE c.pk = 'p3' ORDER BY c.id",
+    ],
+)
+def test_several_ranges_give_the_rows_of_one(one_and_many, text):
+    one, many = one_and_many
+    assert run(many, text) == run(one, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT VALUE c.id FROM c",
+        "SELECT DISTINCT VALUE c.k FROM c",
+        "SELECT c.k, COUNT(1) AS n, SUM(c.n) AS s FROM c GROUP BY c.k",
+        "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.n FROM c)",
+    ],
+)
+def test_several_ranges_give_the_rows_of_one_in_some_order(one_and_many, text):
+    one, many = one_and_many
+    assert sorted(map(str, run(many, text))) == sorted(map(str, run(one, text)))
+
+
+def test_the_sdk_merges_only_values_of_aggregates(one_and_many):
+    one, many = one_and_many
+    assert run(one, "SELECT COUNT(1) AS n FROM c") == [{"n": 40}]
+    with pytest.raises(CosmosHttpResponseError) as refusal:
+        run(many, "SELECT COUNT(1) AS n FROM c")
+    assert refusal.value.status_code == 400
+
+
+def test_computed_properties(make_container):
+    computed = [{"name": "lower", "query": "SELECT VALUE LOWER(c.name) FROM c"}]
+    container = make_container(computed_properties=computed)
+    for n, name in enumerate(["Zoe", "ada", "BOB"]):
+        container.create_item({"id": str(n), "pk": "p", "name": name})
+    assert run(container, "SELECT VALUE c.lower FROM c ORDER BY c.lower") == ["ada", "bob", "zoe"]
+    assert run(container, "SELECT VALUE c.name FROM c WHERE c.lower = 'bob'") == ["BOB"]
+    assert all("lower" not in item for item in run(container, "SELECT * FROM c"))
+    groups = run(container, "SELECT LEFT(c.lower, 1) AS k, COUNT(1) AS n FROM c GROUP BY c.lower")
+    assert sorted(group["k"] for group in groups) == ["a", "b", "z"]
+
+
+def test_a_wrong_computed_property_is_refused(make_container):
+    with pytest.raises(CosmosHttpResponseError) as refusal:
+        make_container(computed_properties=[{"name": "n", "query": "SELECT VALUE COUNT(1) FROM c"}])
+    assert refusal.value.status_code == 400
+
+
+def test_vectors_are_measured_as_the_policy_says(make_container):
+    embedding = {"path": "/v", "dataType": "float32", "dimensions": 2, "distanceFunction": "euclidean"}
+    container = make_container(
+        vector_embedding_policy={"vectorEmbeddings": [embedding]},
+        indexing_policy={"includedPaths": [{"path": "/*"}], "vectorIndexes": [{"path": "/v", "type": "flat"}]},
+    )
+    for n, vector in enumerate([[9, 9], [1, 1], [4, 5]]):
+        container.create_item({"id": str(n), "pk": "p", "v": vector})
+    text = "SELECT TOP 2 c.id, VectorDistance(c.v, [1, 2]) AS d FROM c ORDER BY VectorDistance(c.v, [1, 2])"
+    assert [(row["id"], round(row["d"], 3)) for row in run(container, text)] == [("1", 1.0), ("2", 4.243)]
+
+
+def test_index_metrics_and_explanation(people):
+    text = "SELECT * FROM c WHERE c.age > 40 AND c.name = 'Alan' ORDER BY c.age"
+    headers = {}
+    rows = run(people, text, populate_index_metrics=True, response_hook=lambda given, _: headers.update(given))
+    assert len(rows) == 1
+    metrics = headers["x-ms-cosmos-index-utilization"]
+    used = {index["IndexSpec"]: index["FilterExpression"] for index in metrics["UtilizedSingleIndexes"]}
+    assert used["/name/?"] == '(ROOT.name = "Alan")'
+    assert "/age/?" in used and metrics["PotentialSingleIndexes"] == []

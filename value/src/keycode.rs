@@ -38,9 +38,10 @@ pub use decode::{DecodedValue, decode_value, decode_value_desc};
 pub use encode::{push_undefined, push_value, push_value_desc};
 pub use parts::{push_bytes, push_str, push_u32, push_u64, take_bytes, take_str, take_u32, take_u64};
 pub use paths::{
-    PathStep, encode_path, path_to_string, push_path_end, push_path_item, push_path_property, skip_path,
+    PathStep, encode_path, is_property_path, path_to_string, push_path_end, push_path_item,
+    push_path_property, skip_path,
 };
-pub use skip::{is_cut, skip_value};
+pub use skip::{is_cut, skip_exact, skip_value};
 
 use crate::order::Order;
 

@@ -1,6 +1,11 @@
 //! `cargo xtask bench NAME [ARGS]`: builds and runs one benchmark. `docs/performance.md` says what they measure.
 
-use crate::shell::{self, Result, cargo, failure, root};
+use std::{ffi::OsString, process::Command};
+
+use crate::{
+    server,
+    shell::{self, Result, cargo, failure, root},
+};
 
 /// Runs the binary `name` of the crate `bench/`.
 pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
@@ -11,8 +16,29 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
     if !known.iter().any(|binary| binary == name) {
         return failure(format!("there is no benchmark `{name}`; there are: {}", known.join(", ")));
     }
+    if name == "start" {
+        // It measures the server itself, which is another package's binary.
+        server::build()?;
+    }
+    let mut prepared = Vec::new();
+    if name == "rest" {
+        prepared = prepare_rest()?;
+    }
     let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
-    shell::run(command.args(arguments))
+    shell::run(command.args(prepared).args(arguments))
+}
+
+/// The REST bench runs the server's binary, and beside it a peer where there is npm.
+fn prepare_rest() -> Result<Vec<OsString>> {
+    server::build()?;
+    let folder = root().join("bench/peer");
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
+    if !folder.join("node_modules").is_dir() && shell::run(&mut npm).is_err() {
+        println!("no npm, no peer");
+        return Ok(Vec::new());
+    }
+    Ok(vec!["--peer".into(), folder.into()])
 }
 
 /// The names of the crate's binaries: those its manifest lists, and the files of `src/bin`.

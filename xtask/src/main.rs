@@ -1,15 +1,19 @@
 //! Project tasks. `cargo xtask` without arguments lists them.
 //!
-//! One file per task, and four that they share: `shell` runs programs, `server` runs a Mayfly, `client` speaks to it,
-//! `machine` is the door to the clock. A task prints the commands it runs, so that any step can be repeated by hand.
+//! One file per task, and five that they share: `shell` runs programs, `server` runs a Mayfly, `servers` those that suites
+//! of clients need, `client` speaks to one, `machine` is the door to the clock. A task prints the commands it runs, so that any step can be repeated by hand.
 
 mod bench;
 mod client;
+mod clients;
+mod conformance;
 mod crash;
 mod docs;
 mod machine;
+mod portal;
 mod sdk;
 mod server;
+mod servers;
 mod shell;
 mod test;
 mod tidy;
@@ -18,12 +22,15 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [GROUP]        all tests, or one group of them
+cargo xtask conformance [SUITE] the tests that SDKs ship: all suites, or these
 cargo xtask tidy                the rules of the house that no compiler keeps
 cargo xtask docs                write what is generated in docs/
+cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), sdk (Python
-and JavaScript SDKs).
+and JavaScript SDKs), clients (Java and Go SDKs), conformance (a quick part of what the Python SDK
+ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {
@@ -32,8 +39,10 @@ fn main() -> ExitCode {
     let done = match &words[..] {
         ["test"] => test::all(),
         ["test", group] => test::group(group),
+        ["conformance", suites @ ..] => conformance::run(suites),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
+        ["portal"] => portal::build(),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),
         _ => {
             eprint!("{USAGE}");

@@ -1,8 +1,6 @@
 //! The `sdk` group: the vendors' own clients against the release binary.
 //!
-//! Two servers serve both languages: one in memory with a clock that the tests move, so that a TTL of a month takes
-//! no longer than one of a second, and one on disk with the machine's clock, for the few tests that wait. What a suite
-//! needs to know it finds in its environment.
+//! Both languages are served by the same three servers; see `servers`.
 
 use std::{
     fs,
@@ -10,21 +8,18 @@ use std::{
     process::Command,
 };
 
-use mayfly_cosmos::auth::EMULATOR_KEY;
-
 use crate::{
-    client::Client,
-    server::{self, Server},
+    server,
+    servers::Servers,
     shell::{self, Count, Result, failure, root, run_tests, target},
 };
 
 /// Installs the SDKs, starts the servers, runs the suites.
 pub fn run() -> Result<String> {
-    let python = install_python()?;
-    install_javascript()?;
+    let python = python_with(&python_folder().join("requirements.txt"), "sdk-python-venv")?;
+    install_javascript(&javascript_folder())?;
     server::build()?;
-    let work = fresh_folder(&target().join("sdk"))?;
-    let servers = Servers::start(&work)?;
+    let servers = Servers::start("sdk")?;
 
     let mut suite = Command::new(python);
     suite.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(python_folder());
@@ -38,41 +33,8 @@ pub fn run() -> Result<String> {
     suite.args(files);
     count.add(run_tests(servers.described(&mut suite), node)?);
 
-    servers.in_memory.stop()?;
-    servers.on_disk.stop()?;
-    shell::run(Command::new(server::binary()).arg("check").arg("--data-dir").arg(servers.data_dir))?;
+    servers.stop()?;
     Ok(count.to_string())
-}
-
-struct Servers {
-    in_memory: Server,
-    on_disk: Server,
-    /// The certificate of the server in memory; the other one is reached over plain HTTP.
-    ca_file: PathBuf,
-    data_dir: PathBuf,
-}
-
-impl Servers {
-    fn start(work: &Path) -> Result<Self> {
-        let data_dir = work.join("data");
-        let in_memory = Server::start(&["--store", "memory", "--dev-clock"])?;
-        let on_disk = Server::start(&["--data-dir".as_ref(), data_dir.as_os_str()])?;
-        let ca_file = work.join("ca.pem");
-        let answer = Client::connect(in_memory.port)?.get("/_explorer/emulator.pem")?;
-        fs::write(&ca_file, answer.body)?;
-        Ok(Self { in_memory, on_disk, ca_file, data_dir })
-    }
-
-    /// Tells a suite where everything is.
-    fn described<'a>(&self, suite: &'a mut Command) -> &'a mut Command {
-        let (memory, disk) = (self.in_memory.port, self.on_disk.port);
-        suite
-            .env("MAYFLY_TEST_KEY", EMULATOR_KEY)
-            .env("MAYFLY_TEST_HTTP", format!("http://localhost:{memory}/"))
-            .env("MAYFLY_TEST_HTTPS", format!("https://localhost:{memory}/"))
-            .env("MAYFLY_TEST_CA", &self.ca_file)
-            .env("MAYFLY_TEST_DISK", format!("http://localhost:{disk}/"))
-    }
 }
 
 fn python_folder() -> PathBuf {
@@ -83,14 +45,13 @@ fn javascript_folder() -> PathBuf {
     root().join("tests/sdk-js")
 }
 
-/// A virtual environment under `target/` with exactly what `requirements.txt` says. Gives its interpreter.
-fn install_python() -> Result<PathBuf> {
-    let requirements = python_folder().join("requirements.txt");
-    let folder = target().join("sdk-python-venv");
+/// A virtual environment under `target/` with exactly what a list of requirements says. Gives its interpreter.
+pub fn python_with(requirements: &Path, name: &str) -> Result<PathBuf> {
+    let folder = target().join(name);
     let python = folder.join("bin/python");
     // Written last, so that it vouches for the rest.
     let installed = folder.join("installed.txt");
-    let wanted = fs::read_to_string(&requirements)?;
+    let wanted = fs::read_to_string(requirements)?;
     if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(python);
     }
@@ -102,34 +63,25 @@ fn install_python() -> Result<PathBuf> {
     }
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-    shell::run(pip.arg(&requirements))?;
+    shell::run(pip.arg(requirements))?;
     fs::write(installed, wanted)?;
     Ok(python)
 }
 
 /// Exactly the packages of `package-lock.json`.
-fn install_javascript() -> Result<()> {
-    let folder = javascript_folder();
+pub fn install_javascript(folder: &Path) -> Result<()> {
     let installed = folder.join("node_modules/.installed.json");
     let wanted = fs::read_to_string(folder.join("package-lock.json"))?;
     if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(());
     }
     let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
+    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder);
     if shell::run(&mut npm).is_err() {
-        return failure("no JavaScript SDK: install Node.js 20 or later with npm, and try again");
+        return failure("no JavaScript packages: install Node.js 20 or later with npm, and try again");
     }
     fs::write(installed, wanted)?;
     Ok(())
-}
-
-fn fresh_folder(path: &Path) -> Result<PathBuf> {
-    if path.exists() {
-        fs::remove_dir_all(path)?;
-    }
-    fs::create_dir_all(path)?;
-    Ok(path.to_owned())
 }
 
 /// `3 failed, 40 passed in 2.31s`
@@ -149,7 +101,7 @@ fn pytest(line: &str) -> Option<Count> {
 }
 
 /// `ℹ pass 12` and `ℹ fail 0`
-fn node(line: &str) -> Option<Count> {
+pub fn node(line: &str) -> Option<Count> {
     let (what, number) = line.strip_prefix("ℹ ")?.split_once(' ')?;
     let number = number.parse().ok()?;
     match what {

@@ -79,7 +79,7 @@ impl fmt::Display for Count {
 }
 
 /// Runs a test program, showing its output and adding up the lines that `count` understands.
-pub fn run_tests(command: &mut Command, count: impl Fn(&str) -> Option<Count>) -> Result<Count> {
+pub fn run_tests(command: &mut Command, mut count: impl FnMut(&str) -> Option<Count>) -> Result<Count> {
     println!("$ {}", shown(command));
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| cannot_run(command, &error))?;
     let mut sum = Count::default();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::{
-    crash, docs,
+    clients, conformance, crash, docs,
     machine::Stopwatch,
-    sdk,
+    portal, sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
     tidy,
 };
@@ -18,11 +18,19 @@ struct Group {
     within: Option<&'static str>,
 }
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 7] = [
     Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, within: None },
     Group { name: "scripts", what: "golden scripts", run: scripts, within: Some("unit") },
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
     Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, within: None },
+    Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, within: None },
+    Group {
+        name: "conformance",
+        what: "quick tests of the Python SDK's own",
+        run: conformance::quick,
+        within: None,
+    },
+    Group { name: "portal", what: "the web portal, in a browser", run: portal::test, within: None },
 ];
 
 /// Every group, the quick ones first.
@@ -30,7 +38,7 @@ pub fn all() -> Result<()> {
     let mut lines = Vec::new();
     for group in &GROUPS {
         match group.within {
-            Some(other) => lines.push(format!("{:8} in {other}", group.name)),
+            Some(other) => lines.push(format!("{:11} in {other}", group.name)),
             None => lines.push(timed(group)?),
         }
     }
@@ -53,7 +61,7 @@ fn timed(group: &Group) -> Result<String> {
     println!("\n== {}: {}\n", group.name, group.what);
     let watch = Stopwatch::start();
     let summary = (group.run)()?;
-    Ok(format!("{:8} {summary} ({})", group.name, minutes(watch.elapsed())))
+    Ok(format!("{:11} {summary} ({})", group.name, minutes(watch.elapsed())))
 }
 
 fn minutes(time: Duration) -> String {

@@ -20,11 +20,14 @@ use mayfly_bench::{
     median,
     replay::Remembering,
     spread, timed,
+    world::{World, open_store},
 };
-use mayfly_engine::{AdjustableClock, Clock, DefaultTtl, Engine, InvalidTtl, Timestamp, clock::Stopwatch};
+use mayfly_engine::{
+    AdjustableClock, Clock, DefaultTtl, Engine, InvalidTtl, Pace, Timestamp, clock::Stopwatch,
+};
 use mayfly_server::load::Load;
 use mayfly_storage::{
-    embedded::{EmbeddedOptions, EmbeddedStore},
+    embedded::EmbeddedStore,
     store::{Batch, Key, Store},
 };
 
@@ -49,27 +52,6 @@ struct Options {
     /// Repetitions of the short measurements
     #[arg(long, default_value_t = 5)]
     runs: usize,
-}
-
-struct World {
-    engine: Engine,
-    store: Arc<EmbeddedStore>,
-    clock: Arc<AdjustableClock>,
-    _dir: tempfile::TempDir,
-}
-
-impl World {
-    async fn open() -> Self {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let store = Arc::new(open_store(&dir));
-        let clock = Arc::new(AdjustableClock::frozen(Timestamp::from_seconds(1_800_000_000)));
-        let engine = Engine::builder(store.clone()).clock(clock.clone()).open().await.expect("a new engine");
-        Self { engine, store, clock, _dir: dir }
-    }
-}
-
-fn open_store(dir: &tempfile::TempDir) -> EmbeddedStore {
-    EmbeddedStore::open(&dir.path().join("store"), EmbeddedOptions::default()).expect("a new store")
 }
 
 #[tokio::main]
@@ -301,9 +283,10 @@ async fn purge(options: &Options) {
     let (purged, took) = timed(async {
         let mut purged = 0;
         loop {
-            let tick = world.engine.purge(later).await.expect("a tick");
+            let tick = world.engine.purge(later, Pace::Full).await.expect("a tick");
             purged += tick.documents;
             if !tick.more {
+                world.engine.sweep().await.expect("a sweep");
                 return purged;
             }
         }
@@ -340,7 +323,7 @@ async fn give_way_purge(engine: Engine, now: Timestamp, load: Arc<Load>, done: A
     let behind = Stopwatch::start();
     while !done.load(Ordering::Relaxed) {
         let watch = Stopwatch::start();
-        let tick = engine.purge(now).await.expect("a tick");
+        let tick = engine.purge(now, load.pace()).await.expect("a tick");
         purged += tick.documents;
         if !tick.more {
             break;

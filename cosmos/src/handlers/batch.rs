@@ -154,6 +154,9 @@ fn to_json(results: &[BatchResult]) -> Vec<u8> {
 
 async fn atomic_batch(call: &Call<'_>, container: &Arc<Container>, steps: &[Step]) -> Result<Done, ApiError> {
     let key = call.partition_key()?;
+    if !container.definition().partition_key.is_full_key(&key) {
+        return Err(ApiError::partition_key_shape());
+    }
     let slot = container.locate(&key)?.slot();
     let mut operations = Vec::with_capacity(steps.len());
     for (number, step) in steps.iter().enumerate() {

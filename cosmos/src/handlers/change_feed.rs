@@ -44,7 +44,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
                     ));
                 }
             };
-            let page = call.engine.log(&container, slot, after, items, call.now).await?;
+            let page = call.engine.log(&container, slot, after, &scope, items, call.now).await?;
             let documents = page.events.iter().map(|(lsn, event)| envelope(&container, *lsn, event));
             (documents.collect::<Result<_, _>>()?, page.position)
         }

@@ -16,6 +16,9 @@ pub async fn list(call: &Call<'_>) -> Answer {
 /// `POST …/conflicts` with a query
 pub async fn query(call: &Call<'_>) -> Answer {
     Request::parse(call.body)?;
+    if !call.flag(&headers::ENABLE_CROSS_PARTITION)? && call.partition_key_if_any()?.is_none() {
+        return Err(ApiError::cross_partition_disabled());
+    }
     list(call).await
 }
 

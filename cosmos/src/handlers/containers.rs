@@ -1,12 +1,12 @@
 //! Containers: their definitions, time to live among them.
 
 use hyper::StatusCode;
-use mayfly_engine::{Container, IndexingMode};
+use mayfly_engine::{Container, ContainerDefinition, IndexingMode, KeptKind};
 
 use super::{
-    Answer, list,
+    Answer, documents, list,
     offers::{self, Throughput},
-    resource as answer,
+    resource as answer, statistics,
 };
 use crate::{
     address::{Address, ContainerRef, Ref},
@@ -41,6 +41,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
         _ => error,
     })?;
     let definition = policy::from_json(&call.json()?)?;
+    check_encryption(call, &definition, database.id)?;
     let asked = Throughput::from_headers(call.headers)?;
     let throughput = match asked {
         None if offers::is_shared(call, database.id) => None,
@@ -61,29 +62,26 @@ pub async fn read(call: &Call<'_>) -> Answer {
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
     }
-    let mut reply = shaped(call, StatusCode::OK, &container).await?;
+    let mut value = resource::container(&container);
+    if call.flag(&headers::POPULATE_PARTITION_STATISTICS)? {
+        value["statistics"] = statistics::of_ranges(call, &container).await?;
+    }
+    let mut reply =
+        with_progress(call, answer(StatusCode::OK, &value, &etag.to_string()), &container).await?;
     if call.flag(&headers::POPULATE_QUOTA_INFO)? {
-        let live = call.engine.usage(&container, call.now).await?.live;
-        let kilobytes = live.bytes.div_ceil(1024);
-        reply.set(
-            &headers::RESOURCE_QUOTA,
-            "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;",
-        );
-        reply.set(
-            &headers::RESOURCE_USAGE,
-            format!(
-                "documentSize=0;documentsSize={kilobytes};documentsCount={};collectionSize={kilobytes};",
-                live.documents
-            ),
-        );
+        statistics::add_usage(call, &container, &mut reply).await?;
     }
     Ok(reply)
 }
 
 /// `PUT /dbs/{db}/colls/{coll}`
 pub async fn replace(call: &Call<'_>) -> Answer {
-    let (_, container) = call.container(name(call)?)?;
-    let definition = policy::from_json(&call.json()?)?;
+    let (database, container) = call.container(name(call)?)?;
+    let body = call.json()?;
+    let mut definition = policy::from_json(&body)?;
+    policy::fixed::keep(container.definition(), &mut definition, &body);
+    policy::fixed::check(container.definition(), &definition)?;
+    check_encryption(call, &definition, database.id)?;
     let container = call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
     shaped(call, StatusCode::OK, &container).await
 }
@@ -95,16 +93,36 @@ pub async fn delete(call: &Call<'_>) -> Answer {
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 
+fn check_encryption(
+    call: &Call<'_>,
+    definition: &ContainerDefinition,
+    database: u32,
+) -> Result<(), ApiError> {
+    policy::encryption::check(definition, |key| {
+        call.engine.kept_named(KeptKind::ClientEncryptionKey, database, key).is_ok()
+    })
+}
+
 async fn shaped(call: &Call<'_>, status: StatusCode, container: &Container) -> Answer {
+    let reply = answer(status, &resource::container(container), &container.etag().to_string());
+    with_progress(call, reply, container).await
+}
+
+/// Adds how far the index is, and whose the container is: the Java SDK makes its links from the owner's path.
+async fn with_progress(call: &Call<'_>, reply: Reply, container: &Container) -> Answer {
     let progress = i16::from(call.engine.index_progress(container).await?);
     let lazy = container.definition().indexing.mode == IndexingMode::Lazy;
-    let reply = answer(status, &resource::container(container), &container.etag().to_string());
-    Ok(match lazy {
+    let database = call.engine.database_by_id(container.database)?;
+    let path = format!("dbs/{}", database.name);
+    let reply = match lazy {
         true => reply
             .with(&headers::INDEX_TRANSFORMATION_PROGRESS, 100)
             .with(&headers::LAZY_INDEXING_PROGRESS, progress),
         false => reply.with(&headers::INDEX_TRANSFORMATION_PROGRESS, progress),
-    })
+    };
+    Ok(reply
+        .with(&headers::CONTENT_PATH, resource::database_rid(&database))
+        .with(&headers::ALT_CONTENT_PATH, documents::header_path(&path)))
 }
 
 fn database_name<'a>(call: &'a Call<'_>) -> Result<&'a Ref, ApiError> {

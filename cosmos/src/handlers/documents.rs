@@ -1,6 +1,6 @@
 //! Items: create, upsert, read, replace, patch, delete.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use hyper::{StatusCode, header::ETAG};
 use mayfly_engine::{
@@ -17,7 +17,7 @@ use crate::{
     error::ApiError,
     headers,
     reply::Reply,
-    resource,
+    resource, session,
 };
 
 /// When an item will be gone, in seconds since the Unix epoch; on answers that show an item with a deadline.
@@ -37,6 +37,11 @@ impl Scope {
         let name = call.address.container().ok_or_else(ApiError::internal)?;
         let (database, container) = call.owner(name)?;
         let key = call.partition_key()?;
+        match key.0.len().cmp(&container.definition().partition_key.paths.len()) {
+            Ordering::Less => return Err(ApiError::partition_key_short()),
+            Ordering::Greater => return Err(ApiError::partition_key_shape()),
+            Ordering::Equal => {}
+        }
         let slot = container.locate(&key)?.slot();
         Ok(Self { database, container, key, slot })
     }
@@ -186,6 +191,7 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
         }
         reply.set(&ETAG, call.engine.etag(&scope.container, scope.slot, record));
         reply.set(&headers::ITEM_LSN, record.lsn);
+        reply.set(&headers::ITEM_LOCAL_LSN, record.lsn);
         if let Some(at) = call.engine.expires_at(&scope.container, record) {
             reply.set(&EXPIRES_AT, at.seconds());
         }
@@ -208,14 +214,21 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
 /// What must stay plain in a header; names may be anything.
 const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 
+/// A path of names as it can stand in a header.
+pub fn header_path(path: &str) -> String {
+    utf8_percent_encode(path, NOT_PLAIN).to_string()
+}
+
 /// Adds where the answer came from and how far that partition has got.
 pub fn with_session(reply: Reply, database: &Database, container: &Container, slot: u16, lsn: u64) -> Reply {
     let path = format!("dbs/{}/colls/{}", database.name, container.name());
     reply
-        .with(&headers::SESSION_TOKEN, format!("{slot}:-1#{lsn}"))
+        .with(&headers::SESSION_TOKEN, session::part(container, slot, lsn))
         .with(&headers::LSN, lsn)
+        .with(&headers::LOCAL_LSN, lsn)
         .with(&headers::GLOBAL_COMMITTED_LSN, lsn)
+        .with(&headers::QUORUM_ACKED_LSN, lsn)
         .with(&headers::PARTITION_KEY_RANGE_ID, slot)
         .with(&headers::CONTENT_PATH, resource::container_rid(container))
-        .with(&headers::ALT_CONTENT_PATH, utf8_percent_encode(&path, NOT_PLAIN))
+        .with(&headers::ALT_CONTENT_PATH, header_path(&path))
 }

@@ -2,10 +2,10 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::StatusCode;
-use mayfly_engine::{Access, Direction, PageLimit, Position, charge};
+use mayfly_engine::{Access, Container, Direction, PageLimit, Position, charge};
 
 use super::{Answer, documents::with_session};
-use crate::{call::Call, error::ApiError, headers, reply::Reply, resource};
+use crate::{call::Call, error::ApiError, headers, query::request::fingerprint, reply::Reply, resource};
 
 /// The most a page of items weighs.
 const PAGE_BYTES_MAX: usize = 4 << 20;
@@ -16,10 +16,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let (database, container) = call.owner(name)?;
     let position = match call.text(&headers::CONTINUATION)? {
         None | Some("") => None,
-        Some(token) => {
-            let bytes = STANDARD.decode(token).map_err(|_| ApiError::invalid_continuation())?;
-            Some(Position::from_bytes(&bytes)?)
-        }
+        Some(token) => Some(decode(&container, token)?),
     };
     let limit = PageLimit { rows: call.page_items()?, bytes: PAGE_BYTES_MAX };
     let access = Access::Records(call.scope(&container)?);
@@ -37,9 +34,24 @@ pub async fn read(call: &Call<'_>) -> Answer {
         .with(&headers::ITEM_COUNT, page.found.len())
         .with(&headers::REQUEST_CHARGE, cost);
     if let Some(next) = page.next {
-        reply.set(&headers::CONTINUATION, STANDARD.encode(next.to_bytes()));
+        reply.set(&headers::CONTINUATION, encode(&container, &next));
     }
     let slot = page.found.last().map_or(0, |found| found.slot);
     let lsn = call.engine.lsn(&container, slot).await?;
     Ok(with_session(reply, &database, &container, slot, lsn))
+}
+
+/// A position with a mark of its container before it, so that nobody's token is taken for another's.
+fn encode(container: &Container, position: &Position) -> String {
+    STANDARD.encode([&mark(container)[..], &position.to_bytes()].concat())
+}
+
+fn decode(container: &Container, token: &str) -> Result<Position, ApiError> {
+    let bytes = STANDARD.decode(token).map_err(|_| ApiError::invalid_continuation())?;
+    let position = bytes.strip_prefix(&mark(container)).ok_or_else(ApiError::invalid_continuation)?;
+    Ok(Position::from_bytes(position)?)
+}
+
+fn mark(container: &Container) -> [u8; 8] {
+    fingerprint(resource::container_rid(container).as_bytes()).to_be_bytes()
 }

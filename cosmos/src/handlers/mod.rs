@@ -14,11 +14,17 @@ pub mod offers;
 pub mod patch_body;
 pub mod queries;
 pub mod ranges;
+pub mod statistics;
 
 use hyper::StatusCode;
 use serde_json::Value;
 
-use crate::{call::Call, error::ApiError, headers, reply::Reply};
+use crate::{address::Address, call::Call, error::ApiError, headers, reply::Reply};
+
+/// Whether a request is about items: what request units and session tokens are for.
+pub fn is_item_route(address: &Address) -> bool {
+    matches!(address, Address::Documents(_) | Address::Document { .. } | Address::PartitionKeyDelete(_))
+}
 
 /// The answer of a handler.
 pub type Answer = Result<Reply, ApiError>;

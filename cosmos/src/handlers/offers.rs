@@ -4,7 +4,7 @@
 //! and has none, unless it asks for some.
 
 use hyper::{HeaderMap, StatusCode};
-use mayfly_engine::{Kept, KeptKind};
+use mayfly_engine::{Engine, Kept, KeptKind};
 use serde_json::{Value, json};
 
 use super::{Answer, list, resource as answer};
@@ -88,6 +88,13 @@ fn autoscale_content(settings: &Value) -> Result<Value, ApiError> {
         )));
     }
     Ok(json!({ "offerThroughput": most / 10, "offerAutopilotSettings": settings }))
+}
+
+/// Request units per second of a database or container; the most it may scale to, if it scales by itself.
+pub fn units(engine: &Engine, owner: u32) -> Option<f64> {
+    let offer = engine.kept_named(KeptKind::Offer, owner, NAME).ok()?;
+    let most = &offer.value["offerAutopilotSettings"]["maxThroughput"];
+    most.as_f64().or(offer.value["offerThroughput"].as_f64()).filter(|units| *units > 0.0)
 }
 
 /// Whether a database has throughput of its own.

@@ -14,7 +14,7 @@ use mayfly_value::{
     json::{self, JsonLimits},
     partition::KeyDefinition,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::item_body;
@@ -36,8 +36,13 @@ struct Step<'a> {
     op: String,
     path: String,
     from: Option<String>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "some_value")]
     value: Option<&'a RawValue>,
+}
+
+/// A value that is there, be it null; an `Option` by itself would take null for none.
+fn some_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads a patch for a document of `container`, whose partition key it may not touch.
@@ -150,4 +155,17 @@ fn pointer(path: &str, key: &KeyDefinition) -> Result<Pointer, ApiError> {
         )));
     }
     Ok(pointer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_is_a_value() {
+        let step = |text| serde_json::from_str::<Step<'_>>(text).unwrap();
+        assert_eq!(value(&step(r#"{"op":"set","path":"/a","value":null}"#)), Ok(Bson::Null));
+        assert_eq!(value(&step(r#"{"op":"set","path":"/a","value":[1]}"#)).map(|_| ()), Ok(()));
+        assert!(value(&step(r#"{"op":"set","path":"/a"}"#)).is_err());
+    }
 }

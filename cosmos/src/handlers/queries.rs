@@ -1,15 +1,23 @@
 //! Queries over items, and their plans.
 
-use hyper::StatusCode;
+use hyper::{StatusCode, header::USER_AGENT};
 use mayfly_engine::{Container, clock::Stopwatch};
-use serde_json::{Value, json};
+use mayfly_sql::{EvalError, Feature, plan_info::DistinctType};
 
 use super::{Answer, documents::with_session};
 use crate::{
     call::Call,
     error::ApiError,
     headers,
-    query::{execute::Execution, metrics, request::Request, token::Token},
+    query::{
+        execute::Execution,
+        index_metrics::IndexMetrics,
+        metrics, plan,
+        ranges::QueryRanges,
+        report,
+        request::{Request, failed},
+        token::Token,
+    },
     reply::Reply,
     resource,
 };
@@ -19,25 +27,40 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (database, container) = call.owner(name)?;
     let watch = Stopwatch::start();
-    let request = Request::parse(call.body)?;
+    let request = Request::of_items(call.body, &container)?;
     let compile = watch.elapsed();
-    refuse_computed_properties(&container, call.body)?;
     let token = match call.text(&headers::CONTINUATION)? {
         None | Some("") => Token::default(),
         Some(text) => Token::decode(text, request.fingerprint)?,
     };
     let scoped = [&headers::PARTITION_KEY, &headers::PARTITION_KEY_RANGE_ID, &headers::START_EPK];
-    let may_cross = call.flag(&headers::ENABLE_CROSS_PARTITION)?
-        || scoped.iter().any(|name| call.headers.contains_key(*name));
+    let is_scoped = scoped.iter().any(|name| call.headers.contains_key(*name));
+    let may_cross = call.flag(&headers::ENABLE_CROSS_PARTITION)? || is_scoped;
+    if may_cross && !is_scoped && merges_itself(call)? {
+        leave_to_client(&container, &request)?;
+    }
     let execution = Execution::new(call, &container, &request, may_cross)?;
     let page = execution.page(token).await?;
+    tracing::debug!(access = ?page.access, rows = page.rows.len(), scanned = page.scanned, "query");
 
-    let body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let run = watch.elapsed() - compile;
+    let mut body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let explains = call.flag(&headers::EXPLAIN)?;
+    let (v1, v2) =
+        (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);
+    let keyed = call.headers.contains_key(&headers::PARTITION_KEY);
+    let indexes = (explains || v1 || v2).then(|| IndexMetrics::of(&container, &request.plan, keyed));
+    if let (true, Some(indexes)) = (explains, &indexes) {
+        report::append(&mut body, &report::of(&request, &page, indexes, compile, run));
+    }
     let mut reply = Reply::json(StatusCode::OK, body)
         .with(&headers::ITEM_COUNT, page.rows.len())
         .with(&headers::REQUEST_CHARGE, page.charge);
     if call.flag(&headers::POPULATE_QUERY_METRICS)? {
-        reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, watch.elapsed() - compile));
+        reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, run));
+    }
+    if let (true, Some(indexes)) = (v1 || v2, &indexes) {
+        reply.set(&headers::INDEX_UTILIZATION, if v2 { indexes.v2() } else { indexes.v1() });
     }
     if let Some(next) = page.next {
         reply.set(&headers::CONTINUATION, next.encode(request.fingerprint));
@@ -46,54 +69,69 @@ pub async fn items(call: &Call<'_>) -> Answer {
     Ok(with_session(reply, &database, &container, page.slot, lsn))
 }
 
-/// Computed properties are kept, not computed: a query that may name one is refused rather than answered without it.
-fn refuse_computed_properties(container: &Container, body: &[u8]) -> Result<(), ApiError> {
-    let computed = container.definition().others.get("computedProperties").and_then(Value::as_array);
-    let text = String::from_utf8_lossy(body);
-    let named = |property: &Value| {
-        property.get("name").and_then(Value::as_str).is_some_and(|name| text.contains(name))
-    };
-    match computed.into_iter().flatten().any(named) {
-        true => Err(ApiError::not_implemented("A query over computed properties")),
-        false => Ok(()),
+/// Whether the client that asks counts on merging what several ranges answer.
+///
+/// Answered whole, a query is right for every client, so none is sent away without need. The SDK for Python is: what its
+/// users see of such a query (page by page, what it refuses, what it asks for) is what its own merging makes of it.
+fn merges_itself(call: &Call<'_>) -> Result<bool, ApiError> {
+    Ok(call.text(&USER_AGENT)?.is_some_and(|agent| agent.contains("azsdk-python-cosmos")))
+}
+
+/// A query over several partition key ranges whose rows have to be merged is the client's to run, as in the service:
+/// the answer is the plan. What it does not merge is answered whole: groups, and what a plan cannot say.
+fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiError> {
+    if container.slots() == 1 || request.plan.is_streaming() || !request.plan.reads_documents() {
+        return Ok(());
     }
+    let ranges = QueryRanges::of(container, &request.plan);
+    if is_passed_on(container, request, &ranges) {
+        return Ok(());
+    }
+    let is_grouped = !request.plan.info().group_by.is_empty();
+    let distribution = match request.distribution() {
+        Err(EvalError::Unsupported { .. }) => return Ok(()),
+        Err(_) if is_grouped => return Ok(()),
+        distribution => distribution.map_err(failed)?,
+    };
+    let answered_whole = [Feature::GroupBy, Feature::DCount];
+    match distribution.features().iter().any(|feature| answered_whole.contains(feature)) {
+        true => Ok(()),
+        false => Err(ApiError::cross_partition_not_servable(&plan::distributed(&distribution, &ranges))),
+    }
+}
+
+/// Whether the server answers a query whole because one range has all it can find. A filter on the partition key brings
+/// a sorted query there, but not an aggregate or a DISTINCT: the service leaves those to the client even so.
+fn is_passed_on(container: &Container, request: &Request, ranges: &QueryRanges) -> bool {
+    let info = request.plan.info();
+    let merges = !info.aggregates.is_empty() || info.distinct != DistinctType::None;
+    ranges.is_within_one(container) && (container.slots() == 1 || !merges)
 }
 
 /// `POST …/docs` that asks for a query plan
 ///
-/// The plan says that the client has nothing to do: the server answers queries whole, so the client passes the text on
-/// and the rows through. What is wrong with the text is said here.
+/// If one range has all the query can find, the plan says that the client has nothing to do: the server answers queries
+/// whole, so the client passes the text on and the rows through. Else it says how to merge. What is wrong with the text
+/// is said here.
 pub async fn plan(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (_, container) = call.owner(name)?;
-    let request = Request::parse(call.body)?;
-    refuse_computed_properties(&container, call.body)?;
-    // A client that asks for a plan sends the text to every range and passes the rows through. Rows that depend on all
-    // documents would then be wrong.
-    if container.slots() > 1 && request.plan.needs_all_documents() {
-        return Err(ApiError::not_implemented(
-            "A plan that sorts, groups or aggregates over several partition key ranges",
-        ));
-    }
-    let plan = json!({
-        "partitionedQueryExecutionInfoVersion": 2,
-        "queryInfo": {
-            "distinctType": "None",
-            "top": null,
-            "offset": null,
-            "limit": null,
-            "orderBy": [],
-            "orderByExpressions": [],
-            "groupByExpressions": [],
-            "groupByAliases": [],
-            "aggregates": [],
-            "groupByAliasToAggregateType": {},
-            "rewrittenQuery": "",
-            "hasSelectValue": request.plan.info().has_select_value,
-            "hasNonStreamingOrderBy": false,
-            "dCountInfo": null,
-        },
-        "queryRanges": [{ "min": "", "max": "FF", "isMinInclusive": true, "isMaxInclusive": false }],
-    });
+    let request = Request::of_items(call.body, &container).map_err(not_planned)?;
+    let ranges = QueryRanges::of(&container, &request.plan);
+    let plan = if is_passed_on(&container, &request, &ranges) {
+        plan::passed_on(&request, &ranges)
+    } else {
+        let distribution = request.distribution().map_err(|error| not_planned(failed(error)))?;
+        plan::check_features(&distribution, call.text(&headers::SUPPORTED_QUERY_FEATURES)?)?;
+        plan::distributed(&distribution, &ranges)
+    };
     Ok(Reply::value(StatusCode::OK, &plan).with(&headers::REQUEST_CHARGE, 1))
+}
+
+/// Clients and their tests look for these words before what is wrong with the text.
+fn not_planned(mut error: ApiError) -> ApiError {
+    if error.status == 400 {
+        error.message = format!("Gateway Failed to Retrieve Query Plan: {}", error.message);
+    }
+    error
 }

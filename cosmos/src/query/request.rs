@@ -1,10 +1,12 @@
 //! The body of a query: a text and its parameters.
 
-use mayfly_sql::{EvalError, Plan, Query, SqlError, Value};
+use mayfly_engine::{Container, Timestamp};
+use mayfly_sql::{Context, Distribution, EvalError, Plan, Query, Settings, SqlError, Value};
 use mayfly_value::json::{self, JsonLimits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::surroundings::Surroundings;
 use crate::error::ApiError;
 
 /// The longest query text.
@@ -26,15 +28,28 @@ struct Parameter<'a> {
 
 /// A query that can be run.
 pub struct Request {
+    /// As it was written.
+    pub query: Query,
     /// Ready to run.
     pub plan: Plan,
+    /// What the container's functions measure by.
+    pub settings: Settings,
     /// Tells this query and its parameters from others, for continuations.
     pub fingerprint: u64,
 }
 
 impl Request {
-    /// Reads and compiles a body.
+    /// Reads and compiles the body of a query over resources that are not items.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        Self::parse_in(body, Surroundings::default())
+    }
+
+    /// Reads and compiles the body of a query over the items of `container`.
+    pub fn of_items(body: &[u8], container: &Container) -> Result<Self, ApiError> {
+        Self::parse_in(body, Surroundings::of(container))
+    }
+
+    fn parse_in(body: &[u8], surroundings: Surroundings) -> Result<Self, ApiError> {
         let parsed: Body<'_> = serde_json::from_slice(body)
             .map_err(|error| ApiError::bad_request(format!("The query body is invalid: {error}.")))?;
         if parsed.query.len() > TEXT_BYTES_MAX {
@@ -54,8 +69,20 @@ impl Request {
             parameters.push((parameter.name.as_str(), value));
         }
         let query = Query::parse(&parsed.query).map_err(refused)?;
-        let plan = query.bind(&parameters).map_err(refused)?;
-        Ok(Self { plan, fingerprint: fingerprint(body) })
+        let plan = query.bind_with(&parameters, &surroundings.computed).map_err(refused)?;
+        Ok(Self { query, plan, settings: surroundings.settings, fingerprint: fingerprint(body) })
+    }
+}
+
+impl Request {
+    /// What a run at this time is given.
+    pub fn context(&self, now: Timestamp) -> Context<'_> {
+        Context::with_settings(now.0 as i64, now.0, &self.settings)
+    }
+
+    /// How a client merges the answers of several ranges, if it can.
+    pub fn distribution(&self) -> Result<Distribution, EvalError> {
+        self.query.distribute(&self.plan, &self.settings)
     }
 }
 

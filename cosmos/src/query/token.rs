@@ -1,39 +1,72 @@
 //! Continuations: where a page of a query ended.
 //!
 //! ```text
-//!   version:u8  query fingerprint:u64  rows skipped:u64  rows given:u64  rows of the document:u32
-//!   anchors: count u8, then u64 each  position
+//!   version:u8  query fingerprint:u64  access path:u8  rows skipped:u64  rows given:u64  kind:u8  …
+//!
+//!   kind 0, streaming   rows of the document:u32  position of the scan
+//!   kind 1, window      length of the keys:u16  keys (BSON)  tie
+//!   kind 2, long window digest of the tie: 16 bytes
+//!   kind 3, whole       fingerprints of the last rows: u64 each
 //! ```
 //!
-//! A query that streams goes on at a position of the scan, in the middle of a document if that one gave several rows. One
-//! that has to see all documents is run again and goes on after the last row it gave. Documents may have come or gone
-//! meanwhile, so that row is found by what it was and not by its number; the rows before it are remembered, too, in case
-//! it is gone itself.
+//! A query that streams goes on at a position of the scan, in the middle of a document if that one gave several rows.
+//! One that is sorted, grouped or distinct goes on after the place of its last row (`mayfly_sql::Place`), whatever came
+//! or went meanwhile; if the place is too long for a token, after that row, which must still be there then. Only a
+//! query that cannot be divided is run again whole, and goes on after the last row that is left of those it gave.
+//!
+//! Holds: a token has less than 1 KB, belongs to one query, and means the same after a restart.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bson::{RawDocument, RawDocumentBuf, raw::CStr};
 use mayfly_engine::Position;
-use mayfly_sql::Progress;
+use mayfly_sql::{After, Place, Progress, Value};
 
 use crate::error::ApiError;
 
-const VERSION: u8 = 1;
-const HEADER: usize = 29;
+const VERSION: u8 = 2;
+const HEADER: usize = 27;
+
+/// What follows the header at most: 1 KB of base64, less the header.
+const REST_BYTES_MAX: usize = 720;
+
+/// So many rows are remembered of a query that is run again whole. All of them gone between two pages is too much
+/// change to go on from.
+pub const ANCHORS_MAX: usize = 16;
 
 /// Where a query stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Token {
+    /// The access path that the first page chose; none before it.
+    pub choice: Option<u8>,
     /// Rows left out and given so far.
     pub progress: Progress,
-    /// Rows of the next document that were given already.
-    pub rows_of_document: u32,
-    /// Fingerprints of the last rows given, the latest first; only for a query that is run again.
-    pub anchors: Vec<u64>,
-    /// The scan's position; none is the start.
-    pub position: Option<Position>,
+    /// Where to go on.
+    pub from: From,
 }
 
-/// So many rows are remembered. All of them gone between two pages is too much change to go on from.
-pub const ANCHORS_MAX: usize = 16;
+/// Where to go on.
+#[derive(Clone, Debug, Default)]
+pub enum From {
+    /// At the start.
+    #[default]
+    Start,
+    /// After a position of the scan, or in the middle of the document there.
+    Scan {
+        /// None is the start.
+        position: Option<Position>,
+        /// How many rows of the document were given, if not all.
+        rows_of_document: u32,
+    },
+    /// After the place of a row.
+    Row(After),
+    /// After the latest of these rows that is left, the last one first.
+    Rows(Vec<u64>),
+}
+
+const SCAN: u8 = 0;
+const PLACE: u8 = 1;
+const DIGEST: u8 = 2;
+const ROWS: u8 = 3;
 
 impl Token {
     /// The text for the client.
@@ -41,15 +74,25 @@ impl Token {
         let mut bytes = Vec::with_capacity(HEADER + 64);
         bytes.push(VERSION);
         bytes.extend_from_slice(&fingerprint.to_be_bytes());
+        bytes.push(self.choice.unwrap_or_default());
         bytes.extend_from_slice(&self.progress.skipped.to_be_bytes());
         bytes.extend_from_slice(&self.progress.given.to_be_bytes());
-        bytes.extend_from_slice(&self.rows_of_document.to_be_bytes());
-        bytes.push(self.anchors.len().min(ANCHORS_MAX) as u8);
-        for anchor in self.anchors.iter().take(ANCHORS_MAX) {
-            bytes.extend_from_slice(&anchor.to_be_bytes());
-        }
-        if let Some(position) = &self.position {
-            bytes.extend_from_slice(&position.to_bytes());
+        match &self.from {
+            From::Start => bytes.extend_from_slice(&[SCAN, 0, 0, 0, 0]),
+            From::Scan { position, rows_of_document } => {
+                bytes.push(SCAN);
+                bytes.extend_from_slice(&rows_of_document.to_be_bytes());
+                bytes.extend(position.iter().flat_map(Position::to_bytes));
+            }
+            From::Row(After::Place(place)) => push_place(&mut bytes, place),
+            From::Row(After::Digest(digest)) => {
+                bytes.push(DIGEST);
+                bytes.extend_from_slice(digest);
+            }
+            From::Rows(anchors) => {
+                bytes.push(ROWS);
+                bytes.extend(anchors.iter().take(ANCHORS_MAX).flat_map(|anchor| anchor.to_be_bytes()));
+            }
         }
         STANDARD.encode(bytes)
     }
@@ -57,41 +100,116 @@ impl Token {
     /// Reads a client's text. It must be of the same query.
     pub fn decode(text: &str, fingerprint: u64) -> Result<Self, ApiError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|_| ApiError::invalid_continuation())?;
-        let invalid = ApiError::invalid_continuation;
-        let (header, rest) = bytes.split_at_checked(HEADER).ok_or_else(invalid)?;
-        let (count, rest) = rest.split_first().ok_or_else(invalid)?;
-        let (anchors, position) = rest.split_at_checked(usize::from(*count) * 8).ok_or_else(invalid)?;
-        let anchors = anchors.chunks(8).map(|word| word.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)));
-        let word = |at: usize| header.iter().skip(at).take(8).fold(0, |n, byte| n << 8 | u64::from(*byte));
-        if header.first() != Some(&VERSION) || word(1) != fingerprint {
-            return Err(ApiError::invalid_continuation());
-        }
-        let rows = header.iter().skip(25).fold(0, |n, byte| n << 8 | u32::from(*byte));
-        Ok(Self {
-            progress: Progress { skipped: word(9), given: word(17) },
-            rows_of_document: rows,
-            anchors: anchors.collect(),
-            position: if position.is_empty() { None } else { Some(Position::from_bytes(position)?) },
-        })
+        Self::read(&bytes, fingerprint).ok_or_else(ApiError::invalid_continuation)
     }
+
+    fn read(bytes: &[u8], fingerprint: u64) -> Option<Self> {
+        let (header, rest) = bytes.split_at_checked(HEADER)?;
+        if *header.first()? != VERSION || word(header.get(1..9)?) != fingerprint {
+            return None;
+        }
+        let progress = Progress { skipped: word(header.get(10..18)?), given: word(header.get(18..26)?) };
+        let from = match *header.get(26)? {
+            SCAN => {
+                let (rows, position) = rest.split_first_chunk()?;
+                let position = match position {
+                    [] => None,
+                    bytes => Some(Position::from_bytes(bytes).ok()?),
+                };
+                From::Scan { position, rows_of_document: u32::from_be_bytes(*rows) }
+            }
+            PLACE => From::Row(After::Place(read_place(rest)?)),
+            DIGEST => From::Row(After::Digest(rest.try_into().ok()?)),
+            ROWS => From::Rows(rest.chunks(8).map(word).collect()),
+            _ => return None,
+        };
+        Some(Self { choice: Some(*header.get(9)?), progress, from })
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))
+}
+
+/// The names of sort keys in a token, by their number. Undefined ones are left out.
+fn key_name(number: usize) -> String {
+    format!("{number}")
+}
+
+fn push_place(bytes: &mut Vec<u8>, place: &Place) {
+    let mut keys = RawDocumentBuf::new();
+    for (number, key) in place.keys.iter().enumerate() {
+        let name = key_name(number);
+        if let (Ok(name), Some(value)) = (<&CStr>::try_from(name.as_str()), key.to_bson()) {
+            keys.append(name, value);
+        }
+    }
+    // How many there are, with those that are undefined.
+    let keys = keys.as_bytes();
+    if keys.len() + place.tie.len() + 3 > REST_BYTES_MAX {
+        bytes.push(DIGEST);
+        bytes.extend_from_slice(&place.digest());
+        return;
+    }
+    bytes.push(PLACE);
+    bytes.push(place.keys.len().min(usize::from(u8::MAX)) as u8);
+    bytes.extend_from_slice(&(keys.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(keys);
+    bytes.extend_from_slice(&place.tie);
+}
+
+fn read_place(bytes: &[u8]) -> Option<Place> {
+    let (head, rest) = bytes.split_at_checked(3)?;
+    let (keys, tie) =
+        rest.split_at_checked(usize::from(u16::from_be_bytes([*head.get(1)?, *head.get(2)?])))?;
+    let document = RawDocument::from_bytes(keys).ok()?;
+    let mut values = Vec::new();
+    for number in 0..usize::from(*head.first()?) {
+        values.push(match document.get(key_name(number)).ok()? {
+            Some(value) => Value::from_raw(value).into_owned(),
+            None => Value::Undefined,
+        });
+    }
+    Some(Place { keys: values, tie: tie.to_vec() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check_round_trip(from: From) -> String {
+        let token = Token { choice: Some(9), progress: Progress { skipped: 7, given: 1 << 40 }, from };
+        let text = token.encode(42);
+        let back = Token::decode(&text, 42).unwrap();
+        assert_eq!(back.encode(42), text);
+        assert_eq!((back.choice, back.progress), (token.choice, token.progress));
+        assert!(text.len() < 1024, "{} bytes", text.len());
+        text
+    }
+
     #[test]
     fn a_token_comes_back_as_it_was() {
         let position = Position::from_bytes(&[0, 3, 0, 9, 9, 9]).unwrap();
         for position in [None, Some(position)] {
-            let token = Token {
-                progress: Progress { skipped: 7, given: 1 << 40 },
-                rows_of_document: 5,
-                anchors: vec![3, u64::MAX],
-                position,
-            };
-            assert_eq!(Token::decode(&token.encode(42), 42).unwrap(), token);
+            check_round_trip(From::Scan { position, rows_of_document: 5 });
         }
+        check_round_trip(From::Rows(vec![3, u64::MAX]));
+        let keys = vec![Value::Undefined, Value::Int(i64::MAX), Value::string("é"), Value::Double(0.5)];
+        let text = check_round_trip(From::Row(After::Place(Place { keys, tie: vec![1, 2, 3] })));
+        let From::Row(After::Place(place)) = Token::decode(&text, 42).unwrap().from else { panic!() };
+        assert_eq!(
+            format!("{:?}", place.keys),
+            r#"[Undefined, Int(9223372036854775807), String("é"), Double(0.5)]"#
+        );
+    }
+
+    #[test]
+    fn long_keys_and_ids_do_not_make_long_tokens() {
+        let long = Place { keys: vec![Value::string("x".repeat(5000))], tie: vec![7; 1100] };
+        check_round_trip(From::Row(After::Place(long)));
+        let position = Position::from_bytes(&[&[0, 0, 0][..], &[9; 2000]].concat()).unwrap();
+        check_round_trip(From::Scan { position: Some(position), rows_of_document: 0 });
     }
 
     #[test]

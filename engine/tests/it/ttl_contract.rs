@@ -4,8 +4,8 @@
 //! on the wire) or a machine (speed) is shown where that is; scripts and the model go further into most of these.
 
 use mayfly_engine::{
-    Access, Direction, DocumentId, Error, EventKind, FeedStart, HashRange, InvalidTtl, Operation, Resource,
-    charge,
+    Access, Direction, DocumentId, Error, EventKind, FeedStart, HashRange, InvalidTtl, Operation, Pace,
+    Resource, charge,
 };
 use mayfly_testkit::{
     Backend, World,
@@ -276,6 +276,51 @@ async fn ttl_12_the_preview_is_right() {
     assert_eq!(count(&world, "c").await, 4);
 }
 
+/// 12 and 21. What was changed is remembered, and the forecast says hour by hour what goes.
+#[tokio::test]
+async fn ttl_21_the_forecast_counts_hours_and_days() {
+    for backend in BACKENDS {
+        let world = world_with(backend, Some(3600)).await;
+        world.create("c", r#"{"id":"first hour"}"#).await.unwrap();
+        world.create("c", r#"{"id":"second hour","ttl":3601}"#).await.unwrap();
+        world.create("c", r#"{"id":"third day","ttl":172801}"#).await.unwrap();
+        world.create("c", r#"{"id":"pinned","ttl":-1}"#).await.unwrap();
+        let now = world.now().await;
+        let container = world.must_container("c");
+        let present = container.definition().default_ttl;
+        let forecast = world.engine().forecast(&container, present, now).await.unwrap();
+        let hours: Vec<_> = forecast.hourly.iter().map(|hour| hour.documents).collect();
+        assert_eq!(hours[..3], [1, 1, 0]);
+        assert_eq!(hours.iter().sum::<u64>(), 2, "the third day is beyond the hours");
+        assert_eq!(forecast.daily.map(|day| day.documents)[..4], [2, 0, 1, 0]);
+    }
+}
+
+/// Changes of the default are remembered, over a restart too; only so many of them.
+#[tokio::test]
+async fn changes_of_the_default_are_remembered() {
+    for backend in BACKENDS {
+        let mut world = world_with(backend, None).await;
+        world.set_ttl("c", Some(60)).await.unwrap();
+        world.advance(5);
+        world.set_ttl("c", Some(60)).await.unwrap();
+        world.set_ttl("c", Some(-1)).await.unwrap();
+        world.reopen().await.unwrap();
+        let container = world.must_container("c");
+        let history: Vec<_> = container.ttl_history().iter().map(|c| (c.from, c.to)).collect();
+        let sixty = Some(60.try_into().unwrap());
+        assert_eq!(history, [(None, sixty), (sixty, Some((-1).try_into().unwrap()))]);
+        let [first, second] = container.ttl_history() else { panic!("two changes") };
+        assert!(second.at >= first.at + 5);
+        for n in 1..=60 {
+            world.set_ttl("c", Some(n)).await.unwrap();
+        }
+        let container = world.must_container("c");
+        assert_eq!(container.ttl_history().len(), 50);
+        assert_eq!(container.ttl_history()[49].to, sixty);
+    }
+}
+
 /// 13. Purge finds its victims in order of time and looks at no others; it leaves no orphan.
 #[tokio::test]
 async fn ttl_13_purge_takes_what_is_due_and_all_of_it() {
@@ -302,6 +347,45 @@ async fn ttl_13_purge_takes_what_is_due_and_all_of_it() {
         let report = world.must_be_clean().await;
         assert_eq!((report.records, report.entries), (0, 0));
         assert_eq!(world.purge().await.unwrap().next, None);
+    }
+}
+
+/// 13. Purge in mass leaves index entries for a sweep: nobody sees them, a crash forgets none, and then they are gone.
+#[tokio::test]
+async fn ttl_13_purge_in_mass_leaves_nothing_either() {
+    for backend in BACKENDS {
+        let mut world = World::new(backend).await.with_mass(100).await;
+        let mut with_all = definition("c", "/pk");
+        with_all.default_ttl = Some(100.try_into().unwrap());
+        with_all.unique_keys = vec![vec!["/u".to_owned()]];
+        world.create_container_in_slots(with_all, 2).await.unwrap();
+        world.create_container(definition_with_ttl("plain", Some(100))).await.unwrap();
+        let body = |n: usize, more: &str| format!(r#"{{"id":"{n}","pk":{},"u":{n},"n":{n}{more}}}"#, n % 7);
+        for n in 0..400 {
+            let ttl = if n % 10 == 0 { r#","ttl":1000"# } else { "" };
+            world.create("c", &body(n, ttl)).await.unwrap();
+            world.create("plain", &body(n, ttl)).await.unwrap();
+        }
+        world.advance(100);
+        let now = world.now().await;
+        let before = world.must_be_clean().await;
+        while world.engine().purge(now, Pace::Full).await.unwrap().more {}
+        let felled = world.must_be_clean().await;
+        assert_eq!((before.records, felled.records), (800, 80));
+        assert!(felled.entries > 1000, "{} entries are left for the sweep", felled.entries);
+        for name in ["c", "plain"] {
+            assert_eq!(seen_by_all_walks(&world, name).await[..4], [40; 4]);
+        }
+        // One that comes back with another value, and one with the same.
+        world.create("c", r#"{"id":"1","pk":1,"u":1,"n":-1}"#).await.unwrap();
+        world.create("c", r#"{"id":"2","pk":2,"u":2,"n":2}"#).await.unwrap();
+        world.crash().await.unwrap();
+        assert!(world.engine().sweep().await.unwrap());
+        let swept = world.must_be_clean().await;
+        assert_eq!(swept.records, 82);
+        // Feed, own deadline, unique key and five leaves; without own deadline and ttl; without unique key.
+        assert_eq!(swept.entries, 40 * 8 + 2 * 6 + 40 * 7);
+        assert!(!world.engine().sweep().await.unwrap(), "it was done");
     }
 }
 
@@ -370,6 +454,20 @@ async fn ttl_16_disk_space_comes_back() {
     world.must_be_clean().await;
 }
 
+/// 16. Space of documents that somebody deleted comes back in the same way.
+#[tokio::test]
+async fn ttl_16_deleted_documents_count_too() {
+    let world = World::new(Backend::Memory).await;
+    world.create_container(definition_with_ttl("c", None)).await.unwrap();
+    for n in 0..9 {
+        world.create("c", &format!(r#"{{"id":"{n}","text":"{}"}}"#, "x".repeat(2_000_000))).await.unwrap();
+        assert!(!world.engine().reclaim().await.unwrap());
+        world.delete("c", &n.to_string()).await.unwrap();
+    }
+    assert!(world.engine().reclaim().await.unwrap());
+    assert!(!world.engine().reclaim().await.unwrap(), "it was done");
+}
+
 /// Text that does not compress well, the same for the same seed.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;
@@ -394,7 +492,7 @@ async fn ttl_17_a_backlog_starves_nobody() {
     world.advance(1);
     world.engine().set_read_only(true);
     let now = world.now().await;
-    let tick = world.engine().purge(now).await.unwrap();
+    let tick = world.engine().purge(now, Pace::Gentle).await.unwrap();
     assert!(tick.more, "one tick does not take a thousand documents");
     let usage = world.engine().usage(&world.must_container("other"), now).await.unwrap();
     assert_eq!((usage.backlog.documents, usage.purged.documents), (0, 1));
@@ -452,8 +550,8 @@ async fn ttl_19_expiry_is_an_event() {
         world.create("c", r#"{"id":"a","n":2}"#).await.unwrap();
         world.advance(100);
         let now = world.now().await;
-        world.engine().log(&container, 0, 0, 100, now).await.unwrap();
-        let page = world.engine().log(&container, 0, 0, 100, now).await.unwrap();
+        world.engine().log(&container, 0, 0, &HashRange::all(), 100, now).await.unwrap();
+        let page = world.engine().log(&container, 0, 0, &HashRange::all(), 100, now).await.unwrap();
         let events: Vec<_> = page
             .events
             .iter()
@@ -470,6 +568,86 @@ async fn ttl_19_expiry_is_an_event() {
         );
         assert_eq!(page.events[1].1.previous().unwrap().get_i32("n").unwrap(), 1);
     }
+}
+
+/// The documents that expired by a container's log, and how many seconds after the start each did.
+async fn expiries(world: &World, name: &str) -> Vec<(String, u64)> {
+    let now = world.now().await;
+    let page =
+        world.engine().log(&world.must_container(name), 0, 0, &HashRange::all(), 10_000, now).await.unwrap();
+    let expired = page.events.iter().filter(|(_, event)| event.kind == EventKind::Expire);
+    let told = expired.map(|(_, event)| {
+        let id = event.id().unwrap().as_text().unwrap().to_owned();
+        (id, event.expired_at.unwrap().seconds() - START)
+    });
+    told.collect()
+}
+
+/// A world with a container `c` that keeps a log for ever.
+async fn world_with_log(ttl: Option<i64>) -> World {
+    let world = World::new(Backend::Memory).await;
+    let mut logged = definition_with_ttl("c", ttl);
+    logged.log_minutes = Some(u32::MAX);
+    world.create_container(logged).await.unwrap();
+    world
+}
+
+/// 19. The second of an expiry is the one it happened in, though the default is another when purge comes.
+#[tokio::test]
+async fn ttl_19_expired_at_outlives_the_rule_it_happened_by() {
+    for then in [Some(1), Some(1000), Some(-1), None] {
+        let world = world_with_log(Some(10)).await;
+        world.create("c", r#"{"id":"default"}"#).await.unwrap();
+        world.create("c", r#"{"id":"own","ttl":7}"#).await.unwrap();
+        world.advance(20);
+        world.set_ttl("c", then).await.unwrap();
+        world.advance(5);
+        let mut told = expiries(&world, "c").await;
+        told.sort();
+        assert_eq!(told, [("default".to_owned(), 10), ("own".to_owned(), 7)], "then {then:?}");
+    }
+}
+
+/// 19. What a new default finds overdue goes when that is set, and not before.
+#[tokio::test]
+async fn ttl_19_expired_at_is_not_before_the_rule() {
+    let world = world_with_log(Some(100)).await;
+    world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    world.advance(50);
+    world.set_ttl("c", Some(10)).await.unwrap();
+    world.advance(3);
+    world.set_ttl("c", None).await.unwrap();
+    world.create("c", r#"{"id":"b","ttl":5}"#).await.unwrap();
+    world.advance(20);
+    world.set_ttl("c", Some(-1)).await.unwrap();
+    world.advance(20);
+    world.set_ttl("c", None).await.unwrap();
+    assert_eq!(expiries(&world, "c").await, [("a".to_owned(), 50), ("b".to_owned(), 73)]);
+}
+
+/// 19. However often the default changes before purge comes, each expiry has its own second, and the policy stays small.
+#[tokio::test]
+async fn ttl_19_expired_at_survives_many_changes() {
+    let world = world_with_log(Some(10)).await;
+    let mut wanted = Vec::new();
+    for n in 0..200_u64 {
+        world.create("c", &format!(r#"{{"id":"{n}"}}"#)).await.unwrap();
+        // Defaults of 10, 11, 12 in turn; each document is the only one that goes under its own.
+        let default = 10 + n % 3;
+        world.set_ttl("c", Some(default as i64)).await.unwrap();
+        wanted.push((n.to_string(), n * 20 + default));
+        world.advance(20);
+    }
+    world.writes();
+    world.set_ttl("c", None).await.unwrap();
+    let bytes = world.writes().into_iter().map(|write| match write {
+        mayfly_testkit::recorder::Write::Put(_, value) => value.len(),
+        _ => 0,
+    });
+    assert!(bytes.sum::<usize>() < 10_000);
+    let mut told = expiries(&world, "c").await;
+    told.sort_by_key(|(_, at)| *at);
+    assert_eq!(told, wanted);
 }
 
 /// 20. Remaining life is readable, and follows the rules of the moment.

@@ -110,7 +110,11 @@ enum Background {
 }
 
 async fn run(trace: &Trace, backend: Backend, background: Background) -> Result<Vec<String>, Failure> {
-    let mut tracer = Tracer::new(World::new(backend).await, trace.0).await?;
+    let mut world = World::new(backend).await;
+    if matches!(background, Background::Everywhere) {
+        world = world.with_mass(1).await;
+    }
+    let mut tracer = Tracer::new(world, trace.0).await?;
     for step in &trace.1 {
         if matches!(background, Background::Nowhere) && step.is_background() {
             continue;
@@ -143,18 +147,36 @@ fn check(trace: &Trace, on_files: bool) -> Result<(), String> {
     }
     if on_files {
         run(Backend::Mirrored, Background::AsTraced)?;
+        run(Backend::Mirrored, Background::Everywhere)?;
     }
     Ok(())
+}
+
+/// 19. The log tells every expiry once, with the second it happened in, whenever purge came.
+fn check_log(trace: &Trace) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let traced = runtime.block_on(async {
+        let world = World::new(Backend::Memory).await.with_mass(2).await;
+        let mut tracer = Tracer::logged(world, trace.0).await?;
+        for step in &trace.1 {
+            tracer.step(step).await?;
+        }
+        tracer.compare_expiries().await
+    });
+    traced.map_err(|failure| match failure {
+        Failure::Disagreement(how) => how,
+        Failure::Store(error) => error.to_string(),
+    })
 }
 
 fn cases() -> u32 {
     std::env::var("MAYFLY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES)
 }
 
-fn run_cases(cases: u32, on_files: bool) {
+fn run_cases(cases: u32, check: impl Fn(&Trace) -> Result<(), String>) {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     let mut runner = TestRunner::new(config);
-    let result = runner.run(&trace(), |trace| check(&trace, on_files).map_err(TestCaseError::fail));
+    let result = runner.run(&trace(), |trace| check(&trace).map_err(TestCaseError::fail));
     if let Err(failure) = result {
         panic!("{failure}");
     }
@@ -162,10 +184,15 @@ fn run_cases(cases: u32, on_files: bool) {
 
 #[test]
 fn the_engine_does_what_the_model_says() {
-    run_cases(cases(), false);
+    run_cases(cases(), |trace| check(trace, false));
 }
 
 #[test]
 fn the_engine_does_what_the_model_says_on_files() {
-    run_cases(cases() / 10, true);
+    run_cases(cases() / 10, |trace| check(trace, true));
+}
+
+#[test]
+fn ttl_19_the_log_tells_every_expiry_with_its_second() {
+    run_cases(cases(), check_log);
 }

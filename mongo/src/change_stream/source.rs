@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bson::{
     Document, RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp as ClusterStamp, doc,
 };
-use mayfly_engine::{DocumentId, Timestamp};
+use mayfly_engine::{DocumentId, HashRange, Timestamp};
 
 use super::{
     Happening,
@@ -191,7 +191,8 @@ impl ChangeSource {
             let (lsn, seen) = self.standing.commits.get(&id).copied().unwrap_or_default();
             // A commit of which some events were seen is looked at again.
             let after = if seen > 0 { lsn.saturating_sub(1) } else { lsn };
-            let page = mongo.engine.log(&collection.container, 0, after, EVENTS_MAX, now).await?;
+            let page =
+                mongo.engine.log(&collection.container, 0, after, &HashRange::all(), EVENTS_MAX, now).await?;
             let mut skip = seen;
             for (commit, event) in &page.events {
                 if *commit == lsn && skip > 0 {

@@ -159,7 +159,10 @@ fn week_start(name: &str, expr: Option<&Expr>, unit: Unit, env: &mut Env<'_>) ->
             let day = day.to_lowercase();
             match DAYS.iter().position(|known| *known == day || known.get(..3) == Some(&day)) {
                 Some(day) => Ok(Some(day as i64)),
-                None => bail!(5439016, "{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {day}"),
+                None => bail!(
+                    5439016,
+                    "{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {day}"
+                ),
             }
         }
         Some(_) => bail!(5439015, "{name} requires 'startOfWeek' to be a string"),

@@ -64,7 +64,9 @@ fn disjunction(nodes: Vec<Node>) -> Node {
         Node::Field { path, predicate: Predicate::Compare(Comparison::Equal, _) } => Some(path.clone()),
         _ => None,
     };
-    let Some(path) = nodes.first().and_then(path_of).filter(|_| nodes.len() > 1) else { return Node::Or(nodes) };
+    let Some(path) = nodes.first().and_then(path_of).filter(|_| nodes.len() > 1) else {
+        return Node::Or(nodes);
+    };
     if !nodes.iter().all(|node| path_of(node).as_ref() == Some(&path)) {
         return Node::Or(nodes);
     }

@@ -137,7 +137,10 @@ impl<'a> Parser<'a> {
             }
             Some((name, _)) if name.starts_with('$') => {
                 if fields(object).count() > 1 {
-                    bail!(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
+                    bail!(
+                        16410,
+                        "FieldPath field names may not start with '$'. Consider using $getField or $setField."
+                    );
                 }
                 if !is_expression(name) {
                     bail!(31325, "Invalid projection :: caused by :: Unknown expression {name}");

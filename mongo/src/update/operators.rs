@@ -194,7 +194,10 @@ fn rename(source: &[String], target: &[String], tree: &mut Tree, document: &RawD
         return Ok(());
     };
     if [source, target].iter().any(|path| path.first().is_some_and(|first| first == "_id")) {
-        bail!(IMMUTABLE_FIELD, "Performing an update on the path '_id' would modify the immutable field '_id'");
+        bail!(
+            IMMUTABLE_FIELD,
+            "Performing an update on the path '_id' would modify the immutable field '_id'"
+        );
     }
     if tree.passes_array(source) {
         bail!(

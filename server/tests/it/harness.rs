@@ -9,7 +9,7 @@ use mayfly_server::backend::{Answer, Backend, BackendError};
 use mayfly_server::config::{Config, parse_toml};
 use mayfly_server::connection::{ConnectionInfo, Scheme};
 use mayfly_server::listen::Limits;
-use mayfly_server::metrics::MetricsSource;
+use mayfly_server::metrics::{Metrics, MetricsSource};
 use mayfly_server::respond;
 use mayfly_server::run::{RunError, Server};
 use mayfly_server::signals::Signals;
@@ -38,7 +38,7 @@ impl MetricsSource for TestBackend {
 }
 
 impl Backend for TestBackend {
-    async fn open(_: &Config) -> Result<TestBackend, BackendError> {
+    async fn open(_: &Config, _: &Arc<Metrics>) -> Result<TestBackend, BackendError> {
         Ok(TestBackend)
     }
 

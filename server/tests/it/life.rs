@@ -7,7 +7,7 @@ use mayfly_server::backend::{Answer, Backend, BackendError};
 use mayfly_server::config::{Config, parse_toml};
 use mayfly_server::connection::{ConnectionInfo, Scheme};
 use mayfly_server::listen::Limits;
-use mayfly_server::metrics::MetricsSource;
+use mayfly_server::metrics::{Metrics, MetricsSource};
 use mayfly_server::run::Server;
 use mayfly_server::tasks::{Stopping, TaskSet};
 use std::future::pending;
@@ -24,7 +24,7 @@ impl MetricsSource for Unopened {
 }
 
 impl Backend for Unopened {
-    async fn open(config: &Config) -> Result<Unopened, BackendError> {
+    async fn open(config: &Config, _: &Arc<Metrics>) -> Result<Unopened, BackendError> {
         if config.throttle {
             return Err(BackendError("the store is damaged".into()));
         }

@@ -4,7 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on has failed its test")]
 
 mod cli;
+mod fuzz;
+mod gives_way;
 mod harness;
 mod life;
 mod limits;
 mod protocols;
+mod random;

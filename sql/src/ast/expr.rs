@@ -71,6 +71,13 @@ pub enum ExprKind {
         /// The character that makes the next one literal.
         escape: Option<char>,
     },
+    /// `LET name = value IN body`: the body with a name for a value.
+    Let {
+        /// The name.
+        name: String,
+        /// The value and the body.
+        parts: Box<[Expr; 2]>,
+    },
     /// `name(args)`, or `udf.name(args)`.
     Call(Call),
     /// A subquery as an expression.
@@ -197,6 +204,7 @@ impl ExprKind {
                 three.iter().collect()
             }
             ExprKind::In { value, list, .. } => std::iter::once(&**value).chain(list).collect(),
+            ExprKind::Let { parts, .. } => parts.iter().collect(),
             ExprKind::Call(call) => call.args.iter().collect(),
         }
     }

@@ -5,7 +5,7 @@ use super::scope::{Phase, contains, is_aggregate, is_subquery};
 use crate::aggregate::Aggregate;
 use crate::ast::Call;
 use crate::error::SqlError;
-use crate::functions::Function;
+use crate::functions::{Family, Function};
 use crate::plan::{AggregateCall, Bound, PathStep};
 use crate::token::Span;
 use crate::value::Value;
@@ -35,7 +35,7 @@ impl Binder<'_> {
             return Err(wrong_count(function.name, function.min_args, function.max_args, span));
         }
         let args = self.all(&call.args)?;
-        if function.name == "VECTORDISTANCE" {
+        if function.family == Family::Vector {
             check_options(&args, span)?;
             let path = args.iter().take(2).find_map(|arg| self.property_path(arg));
             return Ok(Bound::VectorDistance { function, args, path });

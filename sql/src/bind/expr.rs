@@ -52,6 +52,13 @@ impl Binder<'_> {
                     computed => LikePattern::Computed(computed, *escape),
                 }),
             },
+            ExprKind::Let { name, parts } => {
+                let [value, body] = &**parts;
+                let value = self.expr(value)?;
+                let slot = self.new_slot();
+                let body = self.with_name(name, slot, |binder| binder.expr(body))?;
+                Bound::Let { slot, parts: Box::new([value, body]) }
+            }
             ExprKind::Call(call) => return self.call(call, expr.span),
             ExprKind::Subquery(kind, query) => Bound::Subquery(*kind, Box::new(self.subquery(query)?)),
         })

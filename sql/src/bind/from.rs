@@ -37,6 +37,7 @@ impl Binder<'_> {
             };
             let slot = self.new_slot();
             self.note_document_path(&over, document_slot, slot, source.iterates);
+            self.note_document(&over, slot, source.iterates);
             if let Some((alias, span)) = alias_of(source) {
                 self.add_alias(alias, slot, span)?;
             }
@@ -57,6 +58,7 @@ impl Binder<'_> {
             Collection::Path(path) => {
                 let slot = self.new_slot();
                 self.document_paths.insert(slot, Vec::new());
+                self.documents.insert(slot);
                 let over = self.container_path(path, slot)?;
                 Ok((Input::Documents { slot }, Over::Value(over)))
             }
@@ -78,6 +80,10 @@ impl Binder<'_> {
     fn container_path(&mut self, path: &Expr, slot: Slot) -> Result<Bound, SqlError> {
         Ok(match &path.kind {
             ExprKind::Member(of, name) => {
+                let computed = self.computed_of_document(slot, name);
+                if let (ExprKind::Name(_), Some(property)) = (&of.kind, computed) {
+                    return self.computed_value(property, slot);
+                }
                 Bound::Member(Box::new(self.container_path(of, slot)?), name.clone())
             }
             ExprKind::Index(of, index) => {
@@ -91,6 +97,15 @@ impl Binder<'_> {
         match &source.collection {
             Collection::Query(query) => Ok(Over::Rows(Box::new(self.subquery(query)?))),
             Collection::Path(expr) | Collection::Call(expr) => Ok(Over::Value(self.expr(expr)?)),
+        }
+    }
+
+    /// Remembers that a source is the document itself, under whatever name.
+    fn note_document(&mut self, over: &Over, slot: Slot, iterates: bool) {
+        if let (Over::Value(Bound::Slot(of)), false) = (over, iterates)
+            && self.documents.contains(of)
+        {
+            self.documents.insert(slot);
         }
     }
 

@@ -16,21 +16,24 @@ impl Binder<'_> {
         let mut keys = Vec::new();
         for item in &order.items {
             let key = self.expr(&item.expr)?;
-            let direction = item.direction.unwrap_or(Direction::Ascending);
-            let direction = if matches!(key, Bound::VectorDistance { .. }) {
+            let direction = if key.is_distance() && !is_internal(&item.expr) {
+                if item.direction.is_some() {
+                    let message = "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.";
+                    return Err(SqlError::uncoded(message, order.span));
+                }
                 SortDirection::MostSimilar
             } else {
                 self.check_sortable(&item.expr, &key)?;
-                SortDirection::Fixed(direction)
+                SortDirection::Fixed(item.direction.unwrap_or(Direction::Ascending))
             };
             keys.push(Sort { key, direction });
         }
         Ok(keys)
     }
 
-    /// A sort key is a path into the document, or the score that rewritten queries sort by.
+    /// A sort key is a path into the document, a computed property, or the score that rewritten queries sort by.
     fn check_sortable(&self, expr: &Expr, key: &Bound) -> Result<(), SqlError> {
-        if matches!(&expr.kind, ExprKind::Call(call) if call.name.starts_with('_')) {
+        if is_internal(expr) || self.computed_property(expr).is_some() {
             return Ok(());
         }
         // After grouping the slots are those of keys and aggregates.
@@ -56,4 +59,9 @@ impl Binder<'_> {
             }
         }
     }
+}
+
+/// Whether it is a call of one of the functions that only rewritten queries use.
+fn is_internal(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Call(call) if call.name.starts_with('_'))
 }

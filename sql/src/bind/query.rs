@@ -2,9 +2,10 @@
 
 use super::Binder;
 use super::scope::{Phase, Scope, contains, is_aggregate, is_subquery};
-use crate::ast::{Expr, ExprKind, QueryTree, Selection};
+use crate::ast::{ExprKind, QueryTree, Selection};
 use crate::error::SqlError;
 use crate::plan::{Block, Bound, Group, Slot, Source};
+use crate::plan_info::{named, selected};
 
 impl Binder<'_> {
     /// Binds a query that reads the documents itself.
@@ -42,7 +43,15 @@ impl Binder<'_> {
             Some(filter) => Some(self.expr(filter)?),
             None => None,
         };
-        let is_grouped = !tree.group_by.is_empty() || selected(tree).any(|e| contains(e, &is_aggregate));
+        let sorts = tree.order_by.iter().flat_map(|order| &order.items).map(|item| &item.expr);
+        let sorts_aggregates = sorts.into_iter().any(|expr| contains(expr, &is_aggregate));
+        let aggregates = sorts_aggregates || selected(tree).into_iter().any(|e| contains(e, &is_aggregate));
+        let is_grouped = !tree.group_by.is_empty() || aggregates;
+        // Without GROUP BY there is one row, whatever it is sorted by: the service takes the clause, and so do we.
+        let order_is_moot = is_grouped && tree.group_by.is_empty() && !sorts_aggregates;
+        if order_is_moot {
+            self.order_by(tree)?;
+        }
         let keys = self.group_keys(tree)?;
         if is_grouped {
             self.set_phase(Phase::Groups);
@@ -51,7 +60,7 @@ impl Binder<'_> {
         if is_grouped {
             self.set_phase(Phase::OrderOfGroups);
         }
-        let order = self.order_by(tree)?;
+        let order = if order_is_moot { Vec::new() } else { self.order_by(tree)? };
         let rank = self.rank(tree)?;
         let (offset, limit) = self.limits(tree)?;
         let aggregates = self.scope().map(|scope| std::mem::take(&mut scope.aggregates)).unwrap_or_default();
@@ -112,30 +121,12 @@ impl Binder<'_> {
             }
             Selection::Value(expr, _) => self.expr(expr),
             Selection::List(items) => {
-                let mut unnamed = 0;
                 let mut members = Vec::new();
-                for item in items {
-                    let name = match item.alias.as_deref().or_else(|| item.expr.last_name()) {
-                        Some(name) => name.to_owned(),
-                        None => {
-                            unnamed += 1;
-                            format!("${unnamed}")
-                        }
-                    };
+                for (name, item) in named(items) {
                     members.push((name, self.expr(&item.expr)?));
                 }
                 Ok(Bound::Object(members))
             }
         }
     }
-}
-
-fn selected(tree: &QueryTree) -> impl Iterator<Item = &Expr> {
-    let (value, items) = match &tree.select.what {
-        Selection::Star(_) => (None, None),
-        Selection::Value(expr, _) => (Some(expr), None),
-        Selection::List(items) => (None, Some(items)),
-    };
-    let order = tree.order_by.iter().flat_map(|order| &order.items).map(|item| &item.expr);
-    value.into_iter().chain(items.into_iter().flatten().map(|item| &item.expr)).chain(order)
 }

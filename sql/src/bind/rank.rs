@@ -18,6 +18,10 @@ impl Binder<'_> {
         let Some(order) = tree.order_by.as_ref().filter(|order| order.rank) else { return Ok(None) };
         check_sources(tree, order)?;
         let mut rank = Rank { scores: Vec::new(), weights: Vec::new(), fuses: order.items.len() > 1 };
+        if order.items.iter().any(|item| item.direction.is_some()) {
+            let message = "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed.";
+            return Err(SqlError::uncoded(message, order.span));
+        }
         for item in &order.items {
             match call_of(&item.expr) {
                 Some(call) if is(call, "RRF") => {
@@ -51,7 +55,7 @@ impl Binder<'_> {
         }
         if let Some(weights) = weights {
             let wrong = || SqlError::new("SC2229", WRONG_WEIGHTS, expr.span);
-            if !matches!(weights.kind, ExprKind::Array(_)) {
+            if !matches!(weights.kind, ExprKind::Array(_) | ExprKind::Parameter(_)) {
                 return Err(wrong());
             }
             let weights = self.expr(weights)?;

@@ -6,11 +6,14 @@ use crate::ast::{Collection, Expr, ExprKind};
 use crate::error::SqlError;
 use crate::plan::{AggregateCall, Bound, Slot};
 use crate::token::Span;
+use crate::value::Value;
 
 /// The names of one query.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     aliases: Vec<(String, Slot)>,
+    /// The names of LET that are in effect; the last hides those before it.
+    lets: Vec<(String, Slot)>,
     pub phase: Phase,
     /// Whether the first source is being bound, which is a query that reads the documents in its place.
     pub reads_first_source: bool,
@@ -65,18 +68,44 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Finds a name in the query and those around it: its slot, and the place of the scope that knows it.
-    pub(super) fn find(&self, name: &str) -> Option<(Slot, usize)> {
+    /// Finds a name in the query and those around it: its slot, and what part of the query that knows it is
+    /// being bound. The names of LET are there in every part.
+    pub(super) fn find(&self, name: &str) -> Option<(Slot, usize, Phase)> {
         self.scopes.iter().enumerate().rev().find_map(|(place, scope)| {
-            let alias = scope.aliases.iter().find(|(known, _)| known == name);
-            alias.map(|(_, slot)| (*slot, place))
+            let is_it = |known: &&(String, Slot)| known.0 == name;
+            let of_let = scope.lets.iter().rev().find(is_it).map(|(_, slot)| (*slot, place, Phase::Rows));
+            let alias = || scope.aliases.iter().find(is_it).map(|(_, slot)| (*slot, place, scope.phase));
+            of_let.or_else(alias)
         })
+    }
+
+    /// Binds something in which `name` stands for what is in `slot`.
+    pub(super) fn with_name<T>(
+        &mut self,
+        name: &str,
+        slot: Slot,
+        bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        if let Some(scope) = self.scope() {
+            scope.lets.push((name.to_owned(), slot));
+        }
+        let bound = bind(self);
+        if let Some(scope) = self.scope() {
+            scope.lets.pop();
+        }
+        bound
     }
 
     /// Binds a name with the members and indexers after it.
     pub(super) fn reference(&mut self, expr: &Expr, root: &str, root_span: Span) -> Result<Bound, SqlError> {
-        let (slot, place) = self.find(root).ok_or_else(|| unresolved(root, root_span))?;
-        let phase = self.scopes.get(place).map_or(Phase::Rows, |scope| scope.phase);
+        let Some((slot, place, phase)) = self.find(root) else {
+            return match (&expr.kind, root) {
+                // Not reserved: an alias of this name would be found first.
+                (ExprKind::Name(_), "NaN") => Ok(Bound::Constant(Value::Double(f64::NAN))),
+                (ExprKind::Name(_), "Infinity") => Ok(Bound::Constant(Value::Double(f64::INFINITY))),
+                _ => Err(unresolved(root, root_span)),
+            };
+        };
         if phase.is_grouped() {
             let key = self.key_on_the_way(expr, place);
             return match key {
@@ -86,6 +115,10 @@ impl Binder<'_> {
         }
         let mut start = expr;
         while let ExprKind::Member(of, _) | ExprKind::Index(of, _) = &start.kind {
+            if let Some(property) = self.computed_property(start) {
+                let bound = self.computed_value(property, slot)?;
+                return self.steps(expr, start, bound);
+            }
             start = of;
         }
         self.steps(expr, start, Bound::Slot(slot))
@@ -95,6 +128,10 @@ impl Binder<'_> {
     pub(super) fn group_key(&self, expr: &Expr) -> Option<Slot> {
         let scope = self.scopes.last()?;
         if !scope.phase.is_grouped() || scope.keys.is_empty() {
+            return None;
+        }
+        let is_hidden = |part: &Expr| matches!(&part.kind, ExprKind::Name(name) if scope.lets.iter().any(|(hidden, _)| hidden == name));
+        if contains(expr, &is_hidden) {
             return None;
         }
         let printed = expr.to_string();
@@ -161,11 +198,11 @@ pub(super) fn root_of(expr: &Expr) -> Option<(&str, Span)> {
 }
 
 /// Whether an expression contains what `is_it` looks for, outside of subqueries.
-pub(super) fn contains(expr: &Expr, is_it: &dyn Fn(&Expr) -> bool) -> bool {
+pub(crate) fn contains(expr: &Expr, is_it: &dyn Fn(&Expr) -> bool) -> bool {
     is_it(expr) || expr.kind.parts().into_iter().any(|part| contains(part, is_it))
 }
 
-pub(super) fn is_aggregate(expr: &Expr) -> bool {
+pub(crate) fn is_aggregate(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Call(call) if !call.is_udf && Aggregate::find(&call.name).is_some())
 }
 
@@ -174,7 +211,7 @@ pub(super) fn is_subquery(expr: &Expr) -> bool {
 }
 
 /// The name a source is known by: its alias, or the last name of its path.
-pub(super) fn alias_of(source: &crate::ast::Source) -> Option<(&str, Span)> {
+pub(crate) fn alias_of(source: &crate::ast::Source) -> Option<(&str, Span)> {
     if let Some((alias, span)) = &source.alias {
         return Some((alias, *span));
     }

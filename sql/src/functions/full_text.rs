@@ -201,6 +201,16 @@ pub(super) const CASES: &[super::testing::Case] = &[
     ("FULLTEXTCONTAINSANY", r#"1,"red""#, "undefined"),
     ("_FULLTEXTSCORE", r#""blue",["red"],2,2,[1]"#, "0"),
     ("_FULLTEXTSCORE", r#""red",["red"],2,2,[1]"#, "0.6931471805599453"),
+    // By hand: ln(1 + (2 - 1 + 0.5) / (1 + 0.5)) = 0.6931 for each; twice the word in a text of twice the length
+    // is 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 2)) = 1.0732 times that.
+    ("_FULLTEXTSCORE", r#""red red",["red"],2,2,[1]"#, "0.7438652669423804"),
+    // A rare word weighs more: ln(1 + 9.5 / 1.5) = 1.9924 against ln(1 + 5.5 / 5.5) = 0.6931.
+    ("_FULLTEXTSCORE", r#""red",["red"],10,10,[1]"#, "1.992430164690206"),
+    ("_FULLTEXTSCORE", r#""red",["red"],10,10,[5]"#, "0.6931471805599453"),
+    // A term of several words is one phrase; several terms add up.
+    ("_FULLTEXTSCORE", r#""red bike",["red bike"],2,4,[1]"#, "0.6931471805599453"),
+    ("_FULLTEXTSCORE", r#""red bike",["red car"],2,4,[1]"#, "0"),
+    ("_FULLTEXTSCORE", r#""red bike",["red","bike"],2,4,[1,1]"#, "1.3862943611198906"),
     ("_FULLTEXTSCORE", r#""red",["red"],2,2,[1,1]"#, "undefined"),
     ("_FULLTEXTSCORE", r#""red",["red"],2,"2",[1]"#, "undefined"),
     ("_FULLTEXTWORDCOUNT", r#""The red bicycle, and a blue one""#, "4"),

@@ -8,14 +8,24 @@ use crate::context::Context;
 use crate::error::EvalError;
 use crate::value::Value;
 
-pub(super) const FUNCTIONS: &[Function] = &[Function::failing(
-    "VECTORDISTANCE",
-    Family::Vector,
-    Args::between(2, 4),
-    "VECTORDISTANCE(v1, v2 [, brute_force [, options]])",
-    "How similar (cosine, dot product) or how far apart (euclidean) two vectors are.",
-    vector_distance,
-)];
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::failing(
+        "VECTORDISTANCE",
+        Family::Vector,
+        Args::between(2, 4),
+        "VECTORDISTANCE(v1, v2 [, brute_force [, options]])",
+        "How similar (cosine, dot product) or how far apart (euclidean) two vectors are.",
+        vector_distance,
+    ),
+    Function::failing(
+        "_VECTORSCORE",
+        Family::Vector,
+        Args::between(2, 4),
+        "_VECTORSCORE(v1, v2 [, brute_force [, options]])",
+        "VECTORDISTANCE that a client sorts by in the direction it names.",
+        vector_distance,
+    ),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Distance {
@@ -96,6 +106,7 @@ pub(super) const CASES: &[super::testing::Case] = &[
     ("VECTORDISTANCE", "null,[1]", "undefined"),
     ("VECTORDISTANCE", "[1],[1],1", "undefined"),
     ("VECTORDISTANCE", "[1],undefined", "undefined"),
+    ("_VECTORSCORE", "[1,2],[2,4]", "1"),
 ];
 
 #[cfg(test)]

@@ -9,8 +9,8 @@
 use std::cmp::Ordering;
 
 use super::memory::Memory;
-use super::stage::distance_counts_up;
 use crate::context::Context;
+use crate::distribute::candidates;
 use crate::error::EvalError;
 use crate::eval::{Env, eval};
 use crate::functions::Function;
@@ -26,6 +26,8 @@ pub(crate) struct Ranker<'p> {
     components: Vec<Component>,
     documents: i64,
     rows: Vec<RankRow>,
+    /// How many rows by each score take part in a fusion; None is all.
+    candidates: Option<usize>,
 }
 
 /// One score, with what is known about all documents.
@@ -48,10 +50,17 @@ struct RankRow {
 }
 
 impl<'p> Ranker<'p> {
-    pub(crate) fn new(plan: &'p Rank, context: &Context<'_>) -> Result<Ranker<'p>, EvalError> {
+    /// `wanted` is how many rows are asked for from the start of the order.
+    pub(crate) fn new(
+        plan: &'p Rank,
+        wanted: Option<u64>,
+        context: &Context<'_>,
+    ) -> Result<Ranker<'p>, EvalError> {
+        let candidates = wanted.filter(|_| plan.fuses && plan.scores.len() > 1).map(candidates);
+        let candidates = candidates.and_then(|rows| usize::try_from(rows).ok());
         let components = plan.scores.iter().map(|score| Component::new(score, context));
         let components = components.collect::<Result<_, _>>()?;
-        Ok(Ranker { plan, components, documents: 0, rows: Vec::new() })
+        Ok(Ranker { plan, components, documents: 0, rows: Vec::new(), candidates })
     }
 
     /// Counts the document in the slots, whether or not the filter lets it through.
@@ -101,7 +110,7 @@ impl<'p> Ranker<'p> {
 
     /// The rows, the most relevant first; equally relevant ones as they came.
     pub(crate) fn finish(self, context: &Context<'_>) -> Result<Vec<Value<'static>>, EvalError> {
-        let mut totals = vec![0.0; self.rows.len()];
+        let mut columns = Vec::with_capacity(self.components.len());
         for (place, component) in self.components.iter().enumerate() {
             let mut scores = Vec::with_capacity(self.rows.len());
             for row in &self.rows {
@@ -110,13 +119,19 @@ impl<'p> Ranker<'p> {
             }
             let weight = self.plan.weights.get(place).copied().unwrap_or(1.0);
             // One score alone is turned into ranks too: the order is the same.
-            let weight = if self.plan.fuses { weight } else { 1.0 };
-            for (total, rank) in totals.iter_mut().zip(ranks(&scores, weight < 0.0)) {
+            columns.push((if self.plan.fuses { weight } else { 1.0 }, scores));
+        }
+        let taken = self.candidates.map(|rows| among_the_best(&columns, self.rows.len(), rows));
+        let is_taken = |row: usize| taken.as_ref().is_none_or(|taken| taken.get(row) == Some(&true));
+        let rows = self.rows.into_iter().enumerate().filter(|(row, _)| is_taken(*row));
+        let mut order: Vec<(f64, Value<'static>)> = rows.map(|(_, row)| (0.0, row.row)).collect();
+        for (weight, scores) in columns {
+            let scores = scores.into_iter().enumerate().filter(|(row, _)| is_taken(*row));
+            let scores: Vec<_> = scores.map(|(_, score)| score).collect();
+            for ((total, _), rank) in order.iter_mut().zip(ranks(&scores, weight < 0.0)) {
                 *total += weight / (RANK_OFFSET + rank as f64);
             }
         }
-        let mut order: Vec<(f64, Value<'static>)> =
-            totals.into_iter().zip(self.rows.into_iter().map(|row| row.row)).collect();
         order.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         Ok(order.into_iter().map(|(_, row)| row).collect())
     }
@@ -126,7 +141,7 @@ impl Component {
     fn new(score: &Score, context: &Context<'_>) -> Result<Component, EvalError> {
         match score {
             Score::Vector { distance } => {
-                Ok(Component::Vector { counts_up: distance_counts_up(distance, context) })
+                Ok(Component::Vector { counts_up: distance.counts_up(context.settings) })
             }
             Score::Text { terms, .. } => {
                 let find = |name: &str| {
@@ -182,15 +197,33 @@ fn constant_terms(terms: &[Bound]) -> Result<Vec<Value<'static>>, EvalError> {
     })
 }
 
+/// Which rows are among the first `count` by one of the scores at least. The others have no part in a fusion,
+/// as they have none when clients do it; ranks are counted among those that have.
+fn among_the_best(columns: &[(f64, Vec<Option<f64>>)], rows: usize, count: usize) -> Vec<bool> {
+    let mut taken = vec![false; rows];
+    for (weight, scores) in columns {
+        let mut order: Vec<(usize, Option<f64>)> = scores.iter().copied().enumerate().collect();
+        order.sort_by(|(_, a), (_, b)| better_first(*a, *b, *weight < 0.0));
+        for (row, _) in order.into_iter().take(count) {
+            if let Some(place) = taken.get_mut(row) {
+                *place = true;
+            }
+        }
+    }
+    taken
+}
+
+fn better_first(a: Option<f64>, b: Option<f64>, reversed: bool) -> Ordering {
+    let ordering = match (a, b) {
+        (Some(a), Some(b)) => b.total_cmp(&a),
+        _ => b.is_some().cmp(&a.is_some()),
+    };
+    if reversed { ordering.reverse() } else { ordering }
+}
+
 /// The rank of each score, from 1; equal scores share one, and what has no score comes last.
 fn ranks(scores: &[Option<f64>], reversed: bool) -> Vec<usize> {
-    let compare = |a: Option<f64>, b: Option<f64>| {
-        let better_first = match (a, b) {
-            (Some(a), Some(b)) => b.total_cmp(&a),
-            _ => b.is_some().cmp(&a.is_some()),
-        };
-        if reversed { better_first.reverse() } else { better_first }
-    };
+    let compare = |a, b| better_first(a, b, reversed);
     let mut order: Vec<(usize, Option<f64>)> = scores.iter().copied().enumerate().collect();
     order.sort_by(|(_, a), (_, b)| compare(*a, *b));
     let mut ranks = vec![0; scores.len()];
@@ -211,6 +244,16 @@ fn ranks(scores: &[Option<f64>], reversed: bool) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_takes_part_that_is_among_the_best_once() {
+        let columns = [
+            (1.0, vec![Some(3.0), Some(1.0), None, Some(2.0)]),
+            (-1.0, vec![Some(1.0), Some(2.0), Some(0.5), None]),
+        ];
+        assert_eq!(among_the_best(&columns, 4, 1), [true, false, false, true]);
+        assert_eq!(among_the_best(&columns, 4, 9), [true; 4]);
+    }
 
     #[test]
     fn equal_scores_share_a_rank() {

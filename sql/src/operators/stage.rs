@@ -10,11 +10,12 @@ use super::memory::Memory;
 use super::rank::Ranker;
 use super::sort::Sorter;
 use super::source::rows;
+use super::window::{Collector, Place, RowsLeft, Window, WindowPage, place_keys};
 use crate::ast::Direction;
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::eval::{Env, eval, negate};
-use crate::plan::{Block, Bound, Input, Over, Sort, SortDirection};
+use crate::plan::{Block, Input, Over, Sort, SortDirection};
 use crate::value::Value;
 
 /// How far a query has come with the rows it gives.
@@ -40,6 +41,8 @@ struct Tail<'p> {
     distinct: Option<Distinct>,
     sorter: Option<Sorter>,
     ranker: Option<Ranker<'p>>,
+    /// Instead of all of these, for a page of a query that has to see all documents.
+    collector: Option<Collector>,
     /// Which sort keys are distances that grow as vectors differ. They are sorted by their negative, so that
     /// the nearest comes first and what has no distance last.
     counts_up: Vec<bool>,
@@ -59,7 +62,7 @@ impl<'p> Stage<'p> {
         let wanted = block.limit.map(|limit| limit.saturating_add(block.offset));
         let sorter = is_sorted.then(|| Sorter::new(directions(block), block.distinct, wanted));
         let ranker = match &block.rank {
-            Some(rank) => Some(Ranker::new(rank, context)?),
+            Some(rank) => Some(Ranker::new(rank, wanted, context)?),
             None => None,
         };
         let tail = Tail {
@@ -67,12 +70,60 @@ impl<'p> Stage<'p> {
             distinct: (block.distinct && !is_sorted).then(Distinct::default),
             sorter,
             ranker,
+            collector: None,
             counts_up: block.order.iter().map(|sort| counts_up(sort, context)).collect(),
             memory: Memory::of(context),
             page: Memory::of(context),
             progress: Progress::default(),
         };
         Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail })
+    }
+
+    /// A stage that gives a window of the block's rows at its end. The block's input must stream.
+    pub(crate) fn windowed(
+        block: &'p Block,
+        slots: usize,
+        window: Window,
+        context: &Context<'_>,
+    ) -> Result<Stage<'p>, EvalError> {
+        let mut stage = Stage::new(block, slots, context)?;
+        let left = RowsLeft {
+            offset: block.offset.saturating_sub(window.progress.skipped),
+            limit: block.limit.map(|limit| limit.saturating_sub(window.progress.given)),
+        };
+        if let Some(group) = &block.group {
+            stage.groups = Some(Groups::window(group, &window, left));
+        }
+        let tail = &mut stage.tail;
+        (tail.sorter, tail.distinct) = (None, None);
+        tail.collector = Some(Collector::new(directions(block), block.distinct, window, left));
+        Ok(stage)
+    }
+
+    /// From now on rows are those of this document.
+    pub(crate) fn begin(&mut self, document: &[u8]) {
+        if let Some(collector) = &mut self.tail.collector {
+            collector.begin(document);
+        }
+    }
+
+    /// The rows of a windowed stage.
+    pub(crate) fn finish_window(mut self, context: &Context<'_>) -> Result<WindowPage<'p>, EvalError> {
+        if let (Some(groups), Some(plan)) = (self.groups.take(), &self.block.group) {
+            let mut env = Env::new(self.slots, context);
+            let (groups, next) = groups.finish_window();
+            for (place, group) in groups {
+                group.put(plan, &mut env);
+                let row = eval(&self.block.project, &mut env)?;
+                self.tail.take_group(place, row)?;
+            }
+            let mut page = self.tail.finish_window();
+            // Groups without a row may have been the last of the page.
+            let is_over = self.block.limit.is_some_and(|limit| page.progress.given >= limit);
+            page.next = if is_over { None } else { page.next.or(next) };
+            return Ok(page);
+        }
+        Ok(self.tail.finish_window())
     }
 
     pub(crate) fn progress(&mut self) -> &mut Progress {
@@ -83,7 +134,8 @@ impl<'p> Stage<'p> {
     pub(crate) fn is_done(&self) -> bool {
         let inner_done = self.inner.as_ref().is_some_and(|inner| inner.is_done());
         let enough = self.groups.is_none() && self.tail.is_in_order_of_arrival() && self.tail.is_full();
-        self.block.limit == Some(0) || enough || inner_done
+        let collected = self.tail.collector.as_ref().is_some_and(Collector::is_done);
+        self.block.limit == Some(0) || enough || inner_done || collected
     }
 
     pub(crate) fn push<'d>(
@@ -191,6 +243,9 @@ impl<'p> Tail<'p> {
         'p: 'd,
     {
         let block: &'d Block = self.block;
+        if self.collector.is_some() {
+            return self.collect(env);
+        }
         let row = eval(&block.project, env)?;
         if !row.is_defined() {
             return Ok(Flow::More);
@@ -209,6 +264,59 @@ impl<'p> Tail<'p> {
             return Ok(Flow::More);
         }
         self.pass(row, out)
+    }
+
+    /// Takes a row into the window, if it can be in it.
+    fn collect<'d>(&mut self, env: &mut Env<'d, '_>) -> Result<Flow, EvalError>
+    where
+        'p: 'd,
+    {
+        let block: &'d Block = self.block;
+        let Some(collector) = &mut self.collector else { return Ok(Flow::More) };
+        if collector.is_distinct() {
+            let row = eval(&block.project, env)?;
+            if row.is_defined() {
+                let keys = place_keys(std::slice::from_ref(&row));
+                collector.add(keys, row, &mut self.memory)?;
+            }
+            return Ok(Flow::More);
+        }
+        let mut keys = Vec::with_capacity(block.order.len());
+        for (sort, counts_up) in block.order.iter().zip(&self.counts_up) {
+            let key = eval(&sort.key, env)?;
+            keys.push(if *counts_up { negate(&key) } else { key });
+        }
+        // Rows are numbered within their document whether they are in the page or not.
+        let admits = collector.admits(&keys);
+        let row = if admits { eval(&block.project, env)? } else { Value::Undefined };
+        if row.is_defined() {
+            collector.add(keys.into_iter().map(Value::into_owned).collect(), row, &mut self.memory)?;
+        } else {
+            collector.pass_over();
+        }
+        Ok(Flow::More)
+    }
+
+    /// Takes the row of a group into the window.
+    fn take_group(&mut self, place: Place, row: Value<'_>) -> Result<(), EvalError> {
+        match &mut self.collector {
+            Some(collector) if row.is_defined() => collector.put(place, row, &mut self.memory),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish_window<'d>(mut self) -> WindowPage<'d> {
+        let (offset, limit) = (self.block.offset, self.block.limit);
+        match self.collector {
+            Some(collector) => collector.finish(offset, limit, &mut self.memory),
+            None => WindowPage {
+                rows: Vec::new(),
+                next: None,
+                progress: self.progress,
+                inexact: false,
+                lost: false,
+            },
+        }
     }
 
     /// DISTINCT, then OFFSET and LIMIT.
@@ -263,16 +371,5 @@ fn directions(block: &Block) -> Vec<Direction> {
 }
 
 fn counts_up(sort: &Sort, context: &Context<'_>) -> bool {
-    sort.direction == SortDirection::MostSimilar && distance_counts_up(&sort.key, context)
-}
-
-/// Whether a distance grows as vectors differ. Only the euclidean one does; the query or the container's
-/// vector policy says which it is.
-pub(super) fn distance_counts_up(distance: &Bound, context: &Context<'_>) -> bool {
-    let Bound::VectorDistance { args, path, .. } = distance else { return false };
-    let options = args.get(3).and_then(Bound::constant);
-    let named = options.map(|options| options.property("distanceFunction"));
-    let policy = path.as_deref().and_then(|path| context.settings.distance_function(path));
-    let function = named.as_ref().and_then(|named| named.as_str()).or(policy).unwrap_or_default();
-    function.eq_ignore_ascii_case("euclidean")
+    sort.direction == SortDirection::MostSimilar && sort.key.counts_up(context.settings)
 }

@@ -4,7 +4,7 @@
 //!   expr         ? :                     loosest, right
 //!   coalesce     ??                      right
 //!   or, and      OR, AND                 chains
-//!   predicate    BETWEEN, IN, LIKE       once
+//!   predicate    BETWEEN, IN, LIKE, LET  once
 //!   binary       = < << ..., then ||, then | ^ & + -, then * / %
 //!   unary        - + ~ NOT
 //!   postfix      .name [index]           tightest
@@ -90,6 +90,9 @@ impl Parser<'_> {
 
     fn predicate(&mut self) -> Result<Expr, SqlError> {
         let start = self.span();
+        if self.begins_let() {
+            return self.let_in(start);
+        }
         let value = self.binary(0)?;
         let negated = self.take_keyword(Keyword::Not);
         match self.kind() {
@@ -99,6 +102,23 @@ impl Parser<'_> {
             _ if negated => Err(self.unexpected()),
             _ => Ok(value),
         }
+    }
+
+    /// `LET` is a name as well; before another name and `=` it is not.
+    fn begins_let(&self) -> bool {
+        self.is_keyword(Keyword::Let)
+            && matches!(self.kind_ahead(1), TokenKind::Identifier(_))
+            && *self.kind_ahead(2) == TokenKind::Sign(Sign::Equal)
+    }
+
+    fn let_in(&mut self, start: Span) -> Result<Expr, SqlError> {
+        self.expect_keyword(Keyword::Let)?;
+        let name = self.expect_name()?;
+        self.expect_sign(Sign::Equal)?;
+        let value = self.binary(0)?;
+        self.expect_keyword(Keyword::In)?;
+        let body = self.binary(0)?;
+        self.expr_from(start, ExprKind::Let { name, parts: Box::new([value, body]) })
     }
 
     fn between(&mut self, start: Span, value: Expr, negated: bool) -> Result<Expr, SqlError> {

@@ -42,6 +42,7 @@ fn expression() -> impl Strategy<Value = String> {
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{{a: {a}, \"b'\": {b}}}")),
             inner.clone().prop_map(|a| format!("IS_DEFINED({a})")),
             inner.clone().prop_map(|a| format!("udf.f({a}, 1)")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("(LET x = ({a}) IN x = ({b}))")),
             inner.clone().prop_map(|a| format!("EXISTS(SELECT VALUE t FROM t IN c.tags WHERE {a})")),
             inner.prop_map(|a| format!("ARRAY(SELECT DISTINCT {a} AS v FROM t IN c.tags)")),
         ]
@@ -93,7 +94,7 @@ fn rows(query: &Query) -> Result<Vec<String>, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(super::cases(512)) })]
 
     /// What is printed is read back as the same query.
     #[test]

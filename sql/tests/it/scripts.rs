@@ -12,13 +12,17 @@
 //! ---
 //! "1"
 //!
+//! computed                      the computed properties of all queries below
+//! twice = SELECT VALUE c.n * 2 FROM c
+//!
 //! exprs                         expressions, each on its own line
 //! 1 + 1
 //! ---
 //! 1 + 1 => 2
 //! ```
 //!
-//! A query block may begin with `show canonical`, `show hints` or `show plan`. With the environment variable
+//! A query block may begin with `show canonical`, `show hints`, `show plan`, `show steps`
+//! or `show distribution`. With the environment variable
 //! UPDATE set, results are written into the scripts instead of compared. A script in which nothing gives a
 //! row or an error fails, unless it has the comment `# [empty]`: it most likely tests nothing. A script with
 //! the comment `# [needs NAME]` waits until the registry has the function.
@@ -26,8 +30,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use mayfly_sql::context::DEFAULT_SETTINGS;
 use mayfly_sql::functions::Function;
-use mayfly_sql::{Context, Document, Query, Value};
+use mayfly_sql::plan_info::DistinctType;
+use mayfly_sql::{ComputedProperty, Context, Distribution, Document, MergeInfo, Query, Value};
 use mayfly_value::bson::RawDocumentBuf;
 use mayfly_value::json::{JsonLimits, parse_document};
 
@@ -110,6 +116,7 @@ struct Outcome {
 #[derive(Default)]
 struct Documents {
     bodies: Vec<RawDocumentBuf>,
+    computed: Vec<ComputedProperty>,
     with_system: bool,
 }
 
@@ -131,6 +138,13 @@ fn run_script(text: &str) -> Outcome {
                 parsed.unwrap_or_else(|error| panic!("{error}: {line}"))
             };
             documents.bodies = bodies.iter().map(parse).collect();
+        }
+        if let Some((&"computed", definitions)) = content.split_first() {
+            let parse = |line: &&str| {
+                let (name, query) = line.split_once(" = ").unwrap_or_else(|| panic!("no definition: {line}"));
+                ComputedProperty::parse(name, query).unwrap_or_else(|error| panic!("{error}"))
+            };
+            documents.computed = definitions.iter().map(parse).collect();
         }
         if !content.contains(&"---") {
             out.push_str(block);
@@ -179,7 +193,7 @@ fn run_query(question: &[&str], documents: &Documents) -> Vec<String> {
     if show == "canonical" {
         return query.to_string().lines().map(str::to_owned).collect();
     }
-    let plan = match query.bind(&params) {
+    let plan = match query.bind_with(&params, &documents.computed) {
         Ok(plan) => plan,
         Err(error) => return vec![error.to_json()],
     };
@@ -193,6 +207,19 @@ fn run_query(question: &[&str], documents: &Documents) -> Vec<String> {
             let facts = format!("streaming: {}, {:?}", plan.is_streaming(), plan.limit());
             return vec![facts, format!("{:?}", plan.info())];
         }
+        "steps" => {
+            let first = query.explain(&plan);
+            let steps = std::iter::successors(Some(&first), |step| step.input.as_deref());
+            return steps
+                .map(|step| format!("{} {}", step.operator, step.detail).trim_end().to_owned())
+                .collect();
+        }
+        "distribution" => {
+            return match query.distribute(&plan, &DEFAULT_SETTINGS) {
+                Ok(distribution) => distribution_text(&distribution),
+                Err(error) => vec![error.to_json()],
+            };
+        }
         _ => {}
     }
     let rows = run_plan(&plan, documents, false);
@@ -200,6 +227,50 @@ fn run_query(question: &[&str], documents: &Documents) -> Vec<String> {
         assert_eq!(rows, run_plan(&plan, documents, true), "a resumed run gives the same rows");
     }
     if rows.is_empty() { vec![NO_ROWS.to_owned()] } else { rows }
+}
+
+/// What clients are told, without what is not there.
+fn distribution_text(distribution: &Distribution) -> Vec<String> {
+    let features: Vec<_> = distribution.features().into_iter().map(|feature| feature.name()).collect();
+    let features = if features.is_empty() { "nothing".to_owned() } else { features.join(", ") };
+    let mut lines = vec![format!("needs: {features}")];
+    match distribution {
+        Distribution::Merge(info) => merge_text(info, &mut lines),
+        Distribution::Fuse(info) => {
+            lines.push(format!("skip {:?}, take {:?}, weights {:?}", info.skip, info.take, info.weights));
+            lines.push(format!("statistics first: {}", info.requires_statistics));
+            lines.extend(info.statistics.lines().map(|line| format!("  {line}")));
+            for component in &info.components {
+                lines.push("component".to_owned());
+                merge_text(component, &mut lines);
+            }
+        }
+    }
+    lines
+}
+
+fn merge_text(info: &MergeInfo, lines: &mut Vec<String>) {
+    let mut facts = Vec::new();
+    if info.distinct != DistinctType::None {
+        facts.push(format!("distinct {:?}", info.distinct));
+    }
+    for (name, count) in [("top", info.top), ("offset", info.offset), ("limit", info.limit)] {
+        facts.extend(count.map(|count| format!("{name} {count}")));
+    }
+    for (direction, key) in info.order_by.iter().zip(&info.order_by_expressions) {
+        facts.push(format!("{direction:?} {key}"));
+    }
+    facts.extend(info.group_by_expressions.iter().map(|key| format!("group {key}")));
+    facts.extend(info.aggregates.iter().map(|aggregate| format!("aggregate {aggregate:?}")));
+    facts
+        .extend(info.group_by_aliases.iter().map(|(name, aggregate)| format!("member {name} {aggregate:?}")));
+    facts.extend(info.distinct_count.iter().map(|alias| format!("count of distinct rows as {alias:?}")));
+    let flags = [("value", info.has_select_value), ("non-streaming", info.non_streaming)];
+    facts.extend(flags.iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| (*flag).to_owned()));
+    if !facts.is_empty() {
+        lines.push(facts.join("; "));
+    }
+    lines.extend(info.rewritten.lines().map(|line| format!("  {line}")));
 }
 
 /// Runs over all documents; with `resumes`, in a new run for each of them.

@@ -30,7 +30,7 @@ fn value() -> impl Strategy<Value = Value<'static>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1024) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(super::cases(1024)) })]
 
     /// Equality, order and keys say the same.
     #[test]

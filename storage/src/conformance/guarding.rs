@@ -180,3 +180,41 @@ pub async fn sync_returns(store: Arc<dyn Store>) {
     assert_eq!(stats.commits, 2);
     assert!(stats.groups >= 1 && stats.groups <= 2);
 }
+
+/// A sweep takes rows of its range by what they hold now: not others, and not back to what they held before.
+pub async fn withered_rows_go(store: Arc<dyn Store>) {
+    let store = &*store;
+    let value = |lead: u8, number: u64| [&[lead][..], &number.to_be_bytes(), b"rest"].concat();
+    let rows = [
+        ("a1", value(0, 5)),
+        ("a2", value(0, 6)),
+        ("a3", value(1, 5)),
+        ("a4", vec![0, 0, 0]),
+        ("a5", value(1, 5)),
+        ("a6", value(0, 1)),
+        ("b1", value(0, 5)),
+    ];
+    let puts = rows.iter().map(|(key, value)| put(small(key), value)).collect();
+    commit(store, Batch { puts, ..Batch::default() }).await;
+    // One that was kept by its lead and is withered now; one that was withered and is written again.
+    let again = vec![put(small("a5"), &value(0, 5)), put(small("a6"), &value(0, 7))];
+    commit(store, Batch { puts: again, ..Batch::default() }).await;
+    let range = KeyRange {
+        space: Space::Small,
+        slot: small("").slot,
+        start: b"a".to_vec(),
+        end: Some(b"b".to_vec()),
+    };
+    good(store.sweep(vec![Withered { range: range.clone(), lead: 0, through: 5 }]).await);
+    for gone in ["a1", "a5"] {
+        expect_get(store, &small(gone), None).await;
+    }
+    for left in [1, 2, 3, 6] {
+        expect_get(store, &small(rows[left].0), Some(&rows[left].1)).await;
+    }
+    expect_get(store, &small("a6"), Some(&value(0, 7))).await;
+    commit(store, Batch { puts: vec![put(small("a1"), b"new")], ..Batch::default() }).await;
+    good(store.sweep(vec![Withered { range, lead: 0, through: 0 }]).await);
+    expect_get(store, &small("a1"), Some(b"new")).await;
+    expect_get(store, &small("a5"), None).await;
+}

@@ -74,7 +74,10 @@ impl Ledger {
         let mut out = OwnedWriteBatch::with_capacity(trees.db.clone(), count).durability(Some(mode));
         for space in [Space::Small, Space::Large] {
             let tree = trees.of.of(space);
-            for (key, value) in self.writes.of_mut(space).drain() {
+            // In order: neighbours in a tree are found faster one after the other.
+            let mut writes: Vec<_> = self.writes.of_mut(space).drain().collect();
+            writes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            for (key, value) in writes {
                 match value {
                     Some(value) => out.insert(tree, key, value),
                     None => out.remove(tree, key),

@@ -8,12 +8,16 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
+    sync::Arc,
 };
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
-use super::{EmbeddedOptions, directory};
+use super::{EmbeddedOptions, directory, withered::Sweeping};
 use crate::{Error, Result, store::Space};
+
+const SMALL: &str = "small";
+const LARGE: &str = "large";
 
 /// Values from here on live in files of their own.
 ///
@@ -76,6 +80,7 @@ impl<T> PerSpace<T> {
 pub struct Trees {
     pub db: Database,
     pub of: PerSpace<Keyspace>,
+    pub sweeping: Sweeping,
 }
 
 impl Trees {
@@ -95,14 +100,20 @@ impl Trees {
     }
 
     fn try_open(folder: &Path, options: &EmbeddedOptions) -> fjall::Result<Self> {
+        let sweeping = Sweeping::default();
+        let filters =
+            PerSpace { small: sweeping.factory(Space::Small), large: sweeping.factory(Space::Large) };
+        let filter_of =
+            move |name: &str| Some(if name == SMALL { &filters.small } else { &filters.large }.clone());
         let db = Database::builder(folder)
+            .with_compaction_filter_factories(Arc::new(filter_of))
             .cache_size(options.cache_bytes)
             .max_journaling_size(JOURNALS_BYTES_MAX)
             .worker_threads(WORKERS)
             .open()?;
-        let small = db.keyspace("small", small_options)?;
-        let large = db.keyspace("large", large_options)?;
-        Ok(Self { db, of: PerSpace { small, large } })
+        let small = db.keyspace(SMALL, small_options)?;
+        let large = db.keyspace(LARGE, large_options)?;
+        Ok(Self { db, of: PerSpace { small, large }, sweeping })
     }
 
     /// Makes everything in the journal durable.

@@ -58,6 +58,18 @@ pub fn skip_path(bytes: &[u8]) -> Result<usize, KeycodeError> {
     }
 }
 
+/// Whether a path leads through properties alone, so that a document has at most one value there.
+pub fn is_property_path(bytes: &[u8]) -> bool {
+    let mut reader = Reader::new(bytes);
+    loop {
+        match reader.byte() {
+            Ok(PATH_END) => return reader.at_end(),
+            Ok(PATH_PROPERTY) if reader.skip_escaped().is_ok() => {}
+            _ => return false,
+        }
+    }
+}
+
 /// Prints an encoded path for people, as an indexing policy would write it. The end may be missing.
 pub fn path_to_string(bytes: &[u8]) -> Result<String, KeycodeError> {
     let mut reader = Reader::new(bytes);

@@ -1,6 +1,6 @@
 //! Passing over values: where one ends, and whether it was cut, without building it.
 
-use super::decode::{decode_binary, decode_bool, decode_number};
+use super::decode::{DecodedValue, decode_binary, decode_bool, decode_number};
 use super::parts::Reader;
 use super::{COSMOS_TAGS, CUT, END, FIELD, KeycodeError, MONGO_TAGS, TAGS_SPAN};
 use crate::foreign::DEPTH_MAX;
@@ -11,6 +11,30 @@ pub fn skip_value(bytes: &[u8]) -> Result<usize, KeycodeError> {
     let mut reader = reader_for(bytes);
     skip(&mut reader, 0)?;
     Ok(reader.position)
+}
+
+/// The number of bytes one value takes, and whether they say all about it: a scalar of JSON that is not cut, and no
+/// number so large that several integers share its double.
+pub fn skip_exact(bytes: &[u8]) -> Result<(usize, bool), KeycodeError> {
+    /// Integers from 2^53 on share doubles.
+    const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+    let mut reader = reader_for(bytes);
+    let tag = reader.byte()?;
+    let (class, order) = class_of_tag(tag).ok_or_else(|| reader.unexpected(tag, "a tag"))?;
+    let exact = match class {
+        Class::Number => match decode_number(&mut reader, order)? {
+            DecodedValue::Double(double) => double.abs() < EXACT_BELOW,
+            _ => false,
+        },
+        Class::Undefined | Class::Null | Class::Bool | Class::String => {
+            !skip_payload(&mut reader, class, order, 0)?
+        }
+        _ => {
+            skip_payload(&mut reader, class, order, 0)?;
+            false
+        }
+    };
+    Ok((reader.position, exact))
 }
 
 /// Whether part of the value was left out of its key. Bytes that are no key were not cut.

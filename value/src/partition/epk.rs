@@ -48,10 +48,24 @@ impl KeyDefinition {
         })
     }
 
-    /// All effective keys that begin with this key: from the first inclusive to the second exclusive, or
+    /// Where documents with this key are kept: the effective key, made exact.
+    ///
+    /// V1 looks at the first 100 characters of a string, so longer ones may share an effective key. Theirs is followed by
+    /// a hash of the whole: they are neighbours, within every range that clients compute, and never mixed up.
+    pub fn place(&self, key: &PartitionKey) -> Epk {
+        let mut place = self.effective_key(key);
+        let is_cut =
+            |component: &Component| matches!(component, Component::String(text) if text.len() > BYTES_MAX_V1);
+        if self.version == 1 && self.kind == KeyKind::Hash && key.0.iter().any(is_cut) {
+            place.0.extend_from_slice(&hash_v2(&key.0));
+        }
+        place
+    }
+
+    /// All places that begin with this key: from the first inclusive to the second exclusive, or
     /// without an end.
     pub fn prefix_range(&self, key: &PartitionKey) -> (Epk, Option<Epk>) {
-        let from = self.effective_key(key);
+        let from = self.place(key);
         if from.0.is_empty() {
             return (from, None);
         }
@@ -193,6 +207,28 @@ mod tests {
         check(KeyKind::Hash, 2, key, v2);
         check(KeyKind::MultiHash, 2, key, v2);
         check(KeyKind::Hash, 1, key, v1);
+    }
+
+    #[test]
+    fn long_strings_of_v1_have_places_of_their_own() {
+        let of = |text: String| {
+            let key = PartitionKey(vec![Component::String(text)]);
+            let v1 = definition(KeyKind::Hash, 1);
+            (v1.effective_key(&key), v1.place(&key), v1.prefix_range(&key))
+        };
+        let (short, short_place, _) = of("x".repeat(100));
+        assert_eq!(short, short_place);
+        let (one, two) = (of("x".repeat(200)), of("x".repeat(201)));
+        assert_eq!(one.0, two.0);
+        assert_ne!(one.1, two.1);
+        for (epk, place, (from, to)) in [&one, &two] {
+            // Within what a client takes for the range of the effective key, and alone in its own.
+            let mut next = epk.clone();
+            *next.0.last_mut().unwrap() += 1;
+            assert!(epk < place && *place < next);
+            assert!(from <= place && Some(place) < to.as_ref());
+        }
+        assert!(two.1 < one.2.0 || Some(&two.1) >= one.2.1.as_ref());
     }
 
     #[test]

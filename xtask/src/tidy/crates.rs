@@ -7,14 +7,25 @@ use toml::{Table, Value};
 use crate::shell::{Failure, Result, root};
 
 /// The crates from the bottom up. What only tests use is not limited: a crate may test itself with those above it.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("mayfly-value", &[]),
     ("mayfly-storage", &[]),
     ("mayfly-engine", &["mayfly-storage", "mayfly-value"]),
     ("mayfly-sql", &["mayfly-value"]),
     ("mayfly-cosmos", &["mayfly-engine", "mayfly-sql", "mayfly-value"]),
     ("mayfly-mongo", &["mayfly-engine", "mayfly-value"]),
-    ("mayfly", &["mayfly-cosmos", "mayfly-mongo", "mayfly-engine", "mayfly-storage", "mayfly-value"]),
+    ("mayfly-portal", &[]),
+    (
+        "mayfly",
+        &[
+            "mayfly-cosmos",
+            "mayfly-mongo",
+            "mayfly-portal",
+            "mayfly-engine",
+            "mayfly-storage",
+            "mayfly-value",
+        ],
+    ),
     ("mayfly-testkit", &["mayfly-engine", "mayfly-storage", "mayfly-value"]),
     (
         "mayfly-bench",

@@ -1,0 +1,132 @@
+//! Requests per second, latencies and CPU per operation over HTTP, beside a bare server and a peer.
+//!
+//! ```text
+//! cargo xtask bench rest
+//! cargo xtask bench rest --connections 16 --seconds 10 --operations read
+//! ```
+//!
+//! Every server is its own process; the servers take turns, so that what else the machine does hits all of them alike.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use clap::Parser;
+use mayfly_bench::{
+    median,
+    rest::{
+        Operation, bare,
+        load::{self, Outcome},
+        requests::Requests,
+        servers::Server,
+    },
+};
+
+#[derive(Parser)]
+struct Options {
+    /// Connections at a time, one measurement for each number
+    #[arg(long, value_delimiter = ',', default_value = "1,8,16,64")]
+    connections: Vec<usize>,
+    /// How long each measurement takes
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Measurements of each kind; the median is shown
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Only these
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "read,create,replace")]
+    operations: Vec<Operation>,
+    /// The folder where `npm ci` was run for the peer; without it there is no peer
+    #[arg(long)]
+    peer: Option<PathBuf>,
+    /// The port the peer gets
+    #[arg(long, default_value_t = 18_599)]
+    peer_port: u16,
+    /// The server's binary; the one beside this program unless said otherwise
+    #[arg(long)]
+    mayfly: Option<PathBuf>,
+    /// Be the bare server: how this program starts it
+    #[arg(long, hide = true)]
+    serve_bare: bool,
+}
+
+fn main() -> io::Result<()> {
+    let options = Options::parse();
+    if options.serve_bare {
+        return serve_bare();
+    }
+    let beside = std::env::current_exe()?.with_file_name(format!("mayfly{}", std::env::consts::EXE_SUFFIX));
+    let mut servers = vec![Server::mayfly(options.mayfly.as_ref().unwrap_or(&beside))?, Server::bare()?];
+    if let Some(folder) = &options.peer {
+        servers.push(Server::peer(folder, options.peer_port)?);
+    }
+    for server in &servers {
+        load::prepare(server.port, &Requests::new(Operation::Create))?;
+    }
+    println!("| operation | connections | server | requests/s | p50 ms | p99 ms | CPU µs | of bare |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for &operation in &options.operations {
+        for &connections in &options.connections {
+            compare(&servers, operation, connections, &options)?;
+        }
+    }
+    Ok(())
+}
+
+fn serve_bare() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(bare::serve());
+    Ok(())
+}
+
+/// Measures all servers in turns and prints a line for each.
+fn compare(
+    servers: &[Server],
+    operation: Operation,
+    connections: usize,
+    options: &Options,
+) -> io::Result<()> {
+    let mut runs: Vec<Vec<Figures>> = servers.iter().map(|_| Vec::new()).collect();
+    for _ in 0..options.runs {
+        for (server, runs) in servers.iter().zip(&mut runs) {
+            runs.push(measure(server, operation, connections, Duration::from_secs(options.seconds))?);
+        }
+    }
+    let of = |runs: &[Figures], figure: fn(&Figures) -> f64| median(runs.iter().map(figure).collect());
+    let bare = runs.get(1).map_or(f64::NAN, |runs| of(runs, |figures| figures.per_second));
+    for (server, runs) in servers.iter().zip(&runs) {
+        let per_second = of(runs, |figures| figures.per_second);
+        println!(
+            "| {} | {connections} | {} | {per_second:.0} | {:.2} | {:.2} | {:.0} | {:.2} |",
+            format!("{operation:?}").to_lowercase(),
+            server.name,
+            of(runs, |figures| figures.p50_ms),
+            of(runs, |figures| figures.p99_ms),
+            of(runs, |figures| figures.cpu_us),
+            per_second / bare,
+        );
+    }
+    Ok(())
+}
+
+struct Figures {
+    per_second: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    cpu_us: f64,
+}
+
+fn measure(server: &Server, operation: Operation, connections: usize, time: Duration) -> io::Result<Figures> {
+    let requests = Requests::new(operation);
+    let before = server.cpu_seconds();
+    let Outcome { summary, answered, refused } = load::run(server.port, &requests, connections, time)?;
+    if refused > 0 {
+        return Err(io::Error::other(format!("{} refused {refused} of {answered} requests", server.name)));
+    }
+    let cpu = server.cpu_seconds().zip(before).map_or(f64::NAN, |(after, before)| after - before);
+    let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
+    Ok(Figures {
+        per_second: summary.per_second,
+        p50_ms: ms(summary.p50),
+        p99_ms: ms(summary.p99),
+        cpu_us: cpu * 1e6 / answered.max(1) as f64,
+    })
+}

@@ -1,0 +1,158 @@
+//! Load: connections that send one request after the other and wait for each answer.
+//!
+//! It speaks just enough HTTP/1.1 to find the end of an answer, on one thread, so that most of the machine is left to the
+//! server. A server that closes after each answer is connected to again; that is part of its cost.
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+
+use std::{
+    io,
+    net::Ipv4Addr,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use super::requests::Requests;
+use crate::latency::{Latencies, Summary};
+
+/// What a run gave.
+pub struct Outcome {
+    /// Latencies and rate.
+    pub summary: Summary,
+    /// Answers of any kind.
+    pub answered: u64,
+    /// Answers that were not 2xx.
+    pub refused: u64,
+}
+
+/// Runs `connections` connections against a port for a while.
+pub fn run(port: u16, requests: &Requests, connections: usize, time: Duration) -> io::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let start = Instant::now();
+    let all = (0..connections).map(|connection| one(port, requests, connection, start + time));
+    let done = runtime.block_on(futures_util::future::try_join_all(all))?;
+    let elapsed = start.elapsed();
+    let mut latencies = Latencies::default();
+    let mut refused = 0;
+    for (some, not_done) in done {
+        latencies.extend(some);
+        refused += not_done;
+    }
+    let answered = latencies.len() as u64;
+    Ok(Outcome { summary: latencies.summary(elapsed), answered, refused })
+}
+
+/// Sends what has to be there, in order; whatever is there already is fine.
+pub fn prepare(port: u16, requests: &Requests) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut connection = Connection::open(port).await?;
+        for request in requests.preparation() {
+            let status = connection.exchange(&request).await?;
+            if !matches!(status, 200..300 | 409) {
+                return Err(io::Error::other(format!("the server answers {status} to its preparation")));
+            }
+        }
+        Ok(())
+    })
+}
+
+async fn one(port: u16, requests: &Requests, number: usize, end: Instant) -> io::Result<(Latencies, u64)> {
+    let mut connection = Connection::open(port).await?;
+    let (mut latencies, mut refused, mut n, mut request) = (Latencies::default(), 0, 0, Vec::new());
+    while Instant::now() < end {
+        requests.make(number, n, &mut request);
+        let begun = Instant::now();
+        let status = connection.exchange(&request).await?;
+        latencies.push(begun.elapsed());
+        refused += u64::from(!(200..300).contains(&status));
+        n += 1;
+    }
+    Ok((latencies, refused))
+}
+
+struct Connection {
+    port: u16,
+    stream: Option<TcpStream>,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    async fn open(port: u16) -> io::Result<Self> {
+        Ok(Self { port, stream: None, buffer: Vec::with_capacity(8192) })
+    }
+
+    /// Sends a request and reads its answer; gives the status.
+    async fn exchange(&mut self, request: &[u8]) -> io::Result<u16> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await?;
+                stream.set_nodelay(true)?;
+                stream
+            }
+        };
+        stream.write_all(request).await?;
+        self.buffer.clear();
+        loop {
+            if stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if let Some(answer) = Answer::whole(&self.buffer) {
+                if !answer.closes {
+                    self.stream = Some(stream);
+                }
+                return Ok(answer.status);
+            }
+        }
+    }
+}
+
+struct Answer {
+    status: u16,
+    closes: bool,
+}
+
+impl Answer {
+    /// The answer, once all of it is there.
+    fn whole(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+        let head = std::str::from_utf8(&bytes[..end]).ok()?;
+        let status = head.get(9..12)?.parse().ok()?;
+        let (mut length, mut closes) = (None, false);
+        for line in head.lines().skip(1) {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse::<usize>().ok();
+            } else if name.eq_ignore_ascii_case("connection") {
+                closes = value.trim().eq_ignore_ascii_case("close");
+            }
+        }
+        let body = &bytes[end..];
+        let is_whole = match (length, status) {
+            (_, 204 | 304) => true,
+            (Some(length), _) => body.len() >= length,
+            // In chunks, then; the last one is empty.
+            (None, _) => body.ends_with(b"0\r\n\r\n"),
+        };
+        is_whole.then_some(Self { status, closes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_whole_when_its_body_is() {
+        let whole = |text: &str| Answer::whole(text.as_bytes()).map(|answer| (answer.status, answer.closes));
+        assert_eq!(whole("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nx"), None);
+        assert_eq!(whole("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nxx"), Some((200, false)));
+        assert_eq!(whole("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"), Some((204, true)));
+        assert_eq!(whole("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n"), None);
+        assert_eq!(whole("HTTP/1.1 200 OK\r\n\r\n1\r\nx\r\n0\r\n\r\n"), Some((200, false)));
+    }
+}

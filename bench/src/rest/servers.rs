@@ -1,0 +1,100 @@
+//! The servers that are compared, each a process of its own, so that its CPU time can be told from the load's.
+
+use std::{
+    io::{self, BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    /// What it is called in the table.
+    pub name: &'static str,
+    /// Where it listens, on the loopback address.
+    pub port: u16,
+    _files: Option<tempfile::TempDir>,
+}
+
+/// Clock ticks per second in `/proc`: always 100 on Linux.
+const TICKS: f64 = 100.0;
+
+impl Server {
+    /// Mayfly's release binary on files of its own.
+    pub fn mayfly(binary: &Path) -> io::Result<Self> {
+        let files = tempfile::tempdir()?;
+        let mut command = Command::new(binary);
+        command
+            .args(["--port", "0", "--mongo-port", "0", "--log-level", "warn", "--data-dir"])
+            .arg(files.path());
+        let mut server = Self::start("Mayfly", &mut command, |line| {
+            line.strip_prefix("Endpoint ")?.trim().trim_end_matches('/').rsplit(':').next()?.parse().ok()
+        })?;
+        server._files = Some(files);
+        Ok(server)
+    }
+
+    /// This program again, as the bare server.
+    pub fn bare() -> io::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        Self::start("bare hyper", command.arg("--serve-bare"), |line| line.trim().parse().ok())
+    }
+
+    /// The JavaScript server that `npm ci` put into `folder`.
+    pub fn peer(folder: &Path, port: u16) -> io::Result<Self> {
+        let program: PathBuf = folder.join("node_modules/@vercel/cosmosdb-server/lib/cli.js");
+        let mut command = Command::new("node");
+        command.arg(program).args(["--no-ssl", "--host", "127.0.0.1", "--port", &port.to_string()]);
+        Self::start("cosmosdb-server", &mut command, |line| line.contains("Ready").then_some(port))
+    }
+
+    /// Starts a program and waits for the line that tells its port.
+    fn start(
+        name: &'static str,
+        command: &mut Command,
+        port: impl Fn(&str) -> Option<u16>,
+    ) -> io::Result<Self> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
+        let mut server = Self { child, name, port: 0, _files: None };
+        let mut lines = BufReader::new(stdout).lines();
+        for line in lines.by_ref() {
+            if let Some(port) = port(&line?) {
+                server.port = port;
+                // It may go on talking, and would stop if nobody listened.
+                let listener = std::thread::Builder::new().name("bench-listen".into());
+                listener.spawn(move || lines.for_each(drop))?;
+                server.wait_until_it_answers()?;
+                return Ok(server);
+            }
+        }
+        Err(io::Error::other(format!("{name} did not start")))
+    }
+
+    fn wait_until_it_answers(&self) -> io::Result<()> {
+        let mut tries = 0;
+        while let Err(error) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
+            tries += 1;
+            if tries > 100 {
+                return Err(error);
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Seconds of CPU it has used so far; `None` where the system does not tell.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
+        Some((ticks(11)? + ticks(12)?) / TICKS)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

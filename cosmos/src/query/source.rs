@@ -1,0 +1,298 @@
+//! The documents of a query as its access path gives them: records, or what an index holds of them.
+
+use std::sync::Arc;
+
+use bson::{RawBson, RawDocument, RawDocumentBuf, raw::CStr};
+use bytes::Bytes;
+use mayfly_engine::{
+    Access, Container, Content, Direction, Engine, Entry, Found, IndexAccess, IndexName, PageLimit, Position,
+    Record, Reliance, Timestamp,
+};
+use mayfly_sql::{Document, PathStep, Place, Plan, Prefilter, Value};
+use mayfly_value::keycode::DecodedValue;
+
+use super::{
+    access::{AccessPlan, Reading},
+    spans,
+};
+use crate::{
+    error::ApiError,
+    resource::{self, SYSTEM_PROPERTIES},
+};
+
+/// Where a query's documents come from.
+pub struct Source<'a> {
+    pub engine: &'a Engine,
+    pub container: &'a Arc<Container>,
+    pub plan: &'a AccessPlan,
+    pub now: Timestamp,
+    /// Whether the query reads what the server adds to documents.
+    pub reads_system: bool,
+}
+
+/// A document on its way to the query.
+pub struct Item {
+    /// Orders documents that the query does not.
+    pub tie: Bytes,
+    origin: Origin,
+}
+
+enum Origin {
+    Found(Found),
+    /// The values of an entry, as a document that has only them.
+    Part(Entry, RawDocumentBuf),
+    /// A document that its entry does not say all about.
+    Whole(Entry, Record),
+}
+
+/// Some documents, and where to go on.
+pub struct Items {
+    pub items: Vec<Item>,
+    pub next: Option<Position>,
+}
+
+impl Item {
+    /// The slot it is in.
+    pub fn slot(&self) -> u16 {
+        match &self.origin {
+            Origin::Found(found) => found.slot,
+            Origin::Part(entry, _) | Origin::Whole(entry, _) => entry.slot,
+        }
+    }
+
+    /// Where to go on after it.
+    pub fn position(&self) -> Position {
+        match &self.origin {
+            Origin::Found(found) => found.position(),
+            Origin::Part(entry, _) | Origin::Whole(entry, _) => entry.position(),
+        }
+    }
+
+    pub fn size(&self) -> usize {
+        self.body().as_bytes().len()
+    }
+
+    fn record(&self) -> Option<&Record> {
+        match &self.origin {
+            Origin::Found(found) => Some(&found.record),
+            Origin::Whole(_, record) => Some(record),
+            Origin::Part(..) => None,
+        }
+    }
+
+    fn body(&self) -> &RawDocument {
+        match &self.origin {
+            Origin::Part(_, part) => part,
+            Origin::Found(Found { record, .. }) | Origin::Whole(_, record) => record.body(),
+        }
+    }
+}
+
+impl Source<'_> {
+    /// The next documents from `position` on.
+    pub async fn pull(&self, position: Option<Position>, limit: PageLimit) -> Result<Items, ApiError> {
+        let AccessPlan { access, direction, reading, .. } = self.plan;
+        match (reading, access) {
+            (Reading::Entries(paths) | Reading::Ends(paths), Access::Index(index)) => {
+                self.entries(index, *direction, position, limit, paths).await
+            }
+            _ => {
+                let page =
+                    self.engine.scan(self.container, access, *direction, position, limit, self.now).await?;
+                let by_write = matches!(access, Access::Writes(_));
+                let items = page.found.into_iter().map(|found| {
+                    let tie = match by_write {
+                        true => write_tie(&found.record),
+                        false => found.document.clone(),
+                    };
+                    Item { tie, origin: Origin::Found(found) }
+                });
+                Ok(Items { items: items.collect(), next: page.next })
+            }
+        }
+    }
+
+    /// The first and the last entry that are alive: no other can be the lowest or the highest.
+    pub async fn ends(&self) -> Result<Vec<Item>, ApiError> {
+        let (Reading::Ends(paths), Access::Index(index)) = (&self.plan.reading, &self.plan.access) else {
+            return Err(ApiError::internal());
+        };
+        let mut ends = Vec::new();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let mut position = None;
+            loop {
+                let limit = PageLimit { rows: 1, bytes: usize::MAX };
+                let found = self.entries(index, direction, position, limit, paths).await?;
+                ends.extend(found.items);
+                position = found.next;
+                if position.is_none() || ends.len() > usize::from(direction == Direction::Reverse) {
+                    break;
+                }
+            }
+        }
+        Ok(ends)
+    }
+
+    async fn entries(
+        &self,
+        index: &IndexAccess,
+        direction: Direction,
+        position: Option<Position>,
+        limit: PageLimit,
+        paths: &[Vec<String>],
+    ) -> Result<Items, ApiError> {
+        let page =
+            self.engine.scan_entries(self.container, index, direction, position, limit, self.now).await?;
+        let mut items = Vec::with_capacity(page.entries.len());
+        for mut entry in page.entries {
+            let content = entry.take_content();
+            let tie = entry.document.clone();
+            let origin = match content {
+                Content::Record(record) => Origin::Whole(entry, record),
+                Content::Values(values) => Origin::Part(entry, part(paths, values)),
+            };
+            items.push(Item { tie, origin });
+        }
+        Ok(Items { items, next: page.next })
+    }
+
+    /// Whether a document may give rows, as far as the filter alone can tell.
+    pub fn may_pass(&self, item: &Item, filter: Option<&Prefilter<'_>>) -> bool {
+        filter.is_none_or(|filter| filter.passes(&Document { body: item.body(), system: &[] }))
+    }
+
+    /// Gives `take` the document that an item stands for.
+    pub fn with_document<T>(&self, item: &Item, take: impl FnOnce(&Document<'_>) -> T) -> T {
+        match item.record() {
+            Some(record) if self.reads_system => {
+                let system = resource::system_properties(self.engine, self.container, item.slot(), record);
+                let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
+                take(&Document { body: record.body(), system: &system })
+            }
+            _ => take(&Document { body: item.body(), system: &[] }),
+        }
+    }
+
+    /// The position at the document of a place, in a walk that serves the query's order.
+    pub fn position_of(&self, place: &Place) -> Option<Position> {
+        let slot = *access_slots(self.container, &self.plan.access).first()?;
+        // The tie ends with the number of the row.
+        let document = place.tie.get(..place.tie.len().checked_sub(4)?)?;
+        match &self.plan.access {
+            Access::Writes(_) => {
+                let (lsn, ordinal) = document.split_first_chunk()?;
+                let ordinal = u16::from_be_bytes(ordinal.try_into().ok()?);
+                Some(Position::at_write(slot, u64::from_be_bytes(*lsn), ordinal))
+            }
+            Access::Index(index) => {
+                let (Reliance::Complete { epoch } | Reliance::Covered { epoch }) = index.relies else {
+                    return None;
+                };
+                let value = self.entry_value(index, place)?;
+                Some(Position::at_entry(slot, &index.index, epoch, &value, document))
+            }
+            Access::Records(_) => None,
+        }
+    }
+
+    /// The values of an entry with these sort keys: those before are fixed by the range.
+    fn entry_value(&self, index: &IndexAccess, place: &Place) -> Option<Vec<u8>> {
+        let IndexName::Composite(number) = index.index else {
+            let [key] = &place.keys[..] else { return None };
+            return spans::key_bytes(key);
+        };
+        let parts = self.container.composite_indexes().nth(usize::from(number))?;
+        let fixed = parts.len().checked_sub(place.keys.len())?;
+        let mut value = match (&index.ranges[..], fixed) {
+            (_, 0) => Vec::new(),
+            ([range], _) => range.prefix(fixed)?,
+            _ => return None,
+        };
+        for ((_, descending), key) in parts.iter().skip(fixed).zip(&place.keys) {
+            let bytes = spans::key_bytes(key)?;
+            value.extend(bytes.iter().map(|byte| if *descending { !*byte } else { *byte }));
+        }
+        Some(value)
+    }
+}
+
+fn access_slots(container: &Container, access: &Access) -> Vec<u16> {
+    match access {
+        Access::Records(within) | Access::Writes(within) => within.slots(container),
+        Access::Index(index) => index.within.slots(container),
+    }
+}
+
+/// Writes are in the order of their commits.
+fn write_tie(record: &Record) -> Bytes {
+    [&record.lsn.to_be_bytes()[..], &record.ordinal.to_be_bytes()].concat().into()
+}
+
+/// A document that has only these values.
+fn part(paths: &[Vec<String>], values: Vec<DecodedValue>) -> RawDocumentBuf {
+    let mut fields: Vec<(&[String], RawBson)> = Vec::with_capacity(paths.len());
+    for (path, value) in paths.iter().zip(values) {
+        fields.extend(bson_of(value).map(|value| (&path[..], value)));
+    }
+    object(&fields)
+}
+
+fn object(fields: &[(&[String], RawBson)]) -> RawDocumentBuf {
+    let mut object = RawDocumentBuf::new();
+    let mut done: Vec<&str> = Vec::new();
+    for (path, value) in fields {
+        let Some((name, rest)) = path.split_first() else { continue };
+        let Ok(key) = <&CStr>::try_from(name.as_str()) else { continue };
+        if rest.is_empty() {
+            object.append(key, value.clone());
+        } else if !done.contains(&name.as_str()) {
+            done.push(name);
+            let inside: Vec<_> = fields
+                .iter()
+                .filter(|(path, _)| path.len() > 1 && path.first() == Some(name))
+                .map(|(path, value)| (&path[1..], value.clone()))
+                .collect();
+            object.append(key, self::object(&inside));
+        }
+    }
+    object
+}
+
+/// A value of JSON as a document would have it.
+fn bson_of(value: DecodedValue) -> Option<RawBson> {
+    Some(match value {
+        DecodedValue::Null => RawBson::Null,
+        DecodedValue::Bool(value) => RawBson::Boolean(value),
+        // Integers stay integers: sums of them are exact.
+        DecodedValue::Double(value) if value.fract() == 0.0 => RawBson::Int64(value as i64),
+        DecodedValue::Double(value) => RawBson::Double(value),
+        DecodedValue::String(text) => RawBson::String(text),
+        // The engine gives the document where an entry holds anything else.
+        _ => return None,
+    })
+}
+
+/// The filter on its own, if it saves making what the server adds to documents that do not pass.
+pub fn prefilter<'p>(plan: &'p Plan, now: Timestamp) -> Option<Prefilter<'p>> {
+    let reads = plan.hints().filter_reads.as_ref()?;
+    if reads.iter().any(|path| is_system(path)) {
+        return None;
+    }
+    plan.prefilter(mayfly_sql::Context::new(now.0 as i64, now.0))
+}
+
+/// Whether a query reads what the server adds to documents.
+pub fn reads_system(plan: &Plan) -> bool {
+    plan.hints().reads.as_ref().is_none_or(|reads| reads.iter().any(|path| is_system(path)))
+}
+
+fn is_system(path: &[PathStep]) -> bool {
+    matches!(path.first(), Some(PathStep::Name(name)) if SYSTEM_PROPERTIES.contains(&name.as_str()))
+}
+
+/// A value as it is written in answers.
+pub fn text_of(row: &Value<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    row.write_json(&mut text);
+    text
+}

@@ -1,0 +1,57 @@
+//! What a container says that changes the meaning of a query: computed properties, the distance of its vectors,
+//! the shape of its space.
+
+use mayfly_engine::Container;
+use mayfly_sql::{
+    ComputedProperty, Settings,
+    context::{Embedding, Space},
+};
+use mayfly_value::path::Path;
+use serde_json::{Map, Value};
+
+/// What queries of a container are read with.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// Properties that are computed.
+    pub computed: Vec<ComputedProperty>,
+    /// How functions measure.
+    pub settings: Settings,
+}
+
+impl Surroundings {
+    /// What `container` says.
+    pub fn of(container: &Container) -> Self {
+        let others = &container.definition().others;
+        Self {
+            computed: computed(others),
+            settings: Settings { space: space(others), embeddings: embeddings(others) },
+        }
+    }
+}
+
+/// Definitions were checked when the container was made; one that an older version let in is left out.
+fn computed(others: &Map<String, Value>) -> Vec<ComputedProperty> {
+    let list = others.get("computedProperties").and_then(Value::as_array);
+    let one = |definition: &Value| {
+        ComputedProperty::parse(definition.get("name")?.as_str()?, definition.get("query")?.as_str()?).ok()
+    };
+    list.into_iter().flatten().filter_map(one).collect()
+}
+
+fn space(others: &Map<String, Value>) -> Space {
+    let kind = others.get("geospatialConfig").and_then(|config| config.get("type")).and_then(Value::as_str);
+    match kind {
+        Some(kind) if kind.eq_ignore_ascii_case("geometry") => Space::Geometry,
+        _ => Space::Geography,
+    }
+}
+
+fn embeddings(others: &Map<String, Value>) -> Vec<Embedding> {
+    let policy = others.get("vectorEmbeddingPolicy").and_then(|policy| policy.get("vectorEmbeddings"));
+    let one = |embedding: &Value| {
+        let path = Path::parse(embedding.get("path")?.as_str()?).ok()?;
+        let distance_function = embedding.get("distanceFunction")?.as_str()?.to_owned();
+        Some(Embedding { path: path.segments().to_vec(), distance_function })
+    };
+    policy.and_then(Value::as_array).into_iter().flatten().filter_map(one).collect()
+}

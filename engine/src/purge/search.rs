@@ -1,0 +1,176 @@
+//! The search for what has expired in one slot: in the order it expired, and never at what is alive.
+
+use std::collections::{HashMap, HashSet};
+
+use mayfly_storage::store::{Direction, KeyRange, PageLimit, Snapshot};
+
+use super::earlier;
+use crate::{
+    changes::Felled,
+    clock::Timestamp,
+    container::Container,
+    error::Result,
+    keys::{DocumentKey, Family, PREFIX_LEN, Shard, from_ordered, ordered, sequence_of},
+    record::FeedEntry,
+    ttl::{Cuts, DefaultTtl, OwnTtl},
+};
+
+/// The search for victims in one slot.
+pub(super) struct Search<'a> {
+    container: &'a Container,
+    shard: Shard,
+    snapshot: &'a dyn Snapshot,
+    cuts: &'a Cuts,
+    victims_max: usize,
+    pub victims: Vec<DocumentKey>,
+    /// Of those that the feed shows: the ones that expire by the default alone.
+    pub fellable: HashMap<DocumentKey, Felled>,
+    seen: HashSet<DocumentKey>,
+    /// How far the feed has been walked, if further than before.
+    pub walked_to: Option<Vec<u8>>,
+    pub more: bool,
+    pub next: Option<Timestamp>,
+}
+
+impl<'a> Search<'a> {
+    pub fn new(
+        snapshot: &'a dyn Snapshot,
+        container: &'a Container,
+        shard: Shard,
+        cuts: &'a Cuts,
+        victims_max: usize,
+    ) -> Self {
+        Self {
+            container,
+            shard,
+            snapshot,
+            cuts,
+            victims_max,
+            victims: Vec::new(),
+            fellable: HashMap::new(),
+            seen: HashSet::new(),
+            walked_to: None,
+            more: false,
+            next: None,
+        }
+    }
+
+    pub fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    pub fn cuts(&self) -> &Cuts {
+        self.cuts
+    }
+
+    pub fn snapshot(&self) -> &dyn Snapshot {
+        self.snapshot
+    }
+
+    fn limit(&self) -> PageLimit {
+        PageLimit { rows: self.victims_max.saturating_sub(self.victims.len()).max(1), bytes: usize::MAX }
+    }
+
+    fn take(&mut self, document: DocumentKey) {
+        if self.seen.insert(document.clone()) {
+            self.victims.push(document);
+        }
+    }
+
+    fn expires(&mut self, at: Timestamp) {
+        self.next = earlier(self.next, Some(at));
+    }
+
+    /// Documents that inherit: from the head of the feed to the first one alive.
+    pub async fn feed(&mut self) -> Result<()> {
+        if self.cuts.inherited.through == i64::MIN {
+            return Ok(());
+        }
+        let stored = self.snapshot.get(&self.shard.single(Family::PurgePosition)).await?;
+        let mut range = self.shard.range(Family::Feed, &[]);
+        let head = range.start.len();
+        if let Some(position) = &stored {
+            range.start.extend_from_slice(position);
+        }
+        let page = self.snapshot.scan(&range, Direction::Forward, self.limit()).await?;
+        self.more |= page.more;
+        let mut position = stored.as_deref().unwrap_or_default().to_vec();
+        for (key, value) in &page.rows {
+            let entry = FeedEntry::decode(value)?;
+            let inherits = entry.life.own == OwnTtl::Inherit;
+            if inherits && entry.life.ts as i64 > self.cuts.inherited.through {
+                if let Some(DefaultTtl::Seconds(n)) = self.container.ttl().default {
+                    self.expires(Timestamp::from_seconds(entry.life.ts + u64::from(n)));
+                }
+                self.more = false;
+                break;
+            }
+            if inherits {
+                if entry.life.dates.is_empty() {
+                    let (lsn, ordinal) = sequence_of(key)?;
+                    let felled = Felled { lsn, ordinal, size: entry.size, record: None };
+                    self.fellable.insert(entry.document.clone(), felled);
+                }
+                self.take(entry.document);
+            }
+            position = [&key[head..], &[0]].concat();
+        }
+        if stored.as_deref() != Some(&position[..]) && !position.is_empty() {
+            self.walked_to = Some(position);
+        }
+        Ok(())
+    }
+
+    /// Documents with their own deadline.
+    pub async fn deadlines(&mut self) -> Result<()> {
+        let family = self.shard.range(Family::Expiry, &[]);
+        let on = self.container.ttl().default.is_some();
+        self.queue(family, self.cuts.own.through, |deadline| {
+            on.then(|| Timestamp::from_seconds(deadline.max(0) as u64))
+        })
+        .await
+    }
+
+    /// Documents with a date under a rule.
+    pub async fn dates(&mut self) -> Result<()> {
+        for rule in self.container.ttl().date_rules.clone() {
+            let family = self.shard.range(Family::Date, &rule.id.to_be_bytes());
+            let after = rule.in_force().map(|seconds| i64::from(seconds) * 1000);
+            self.queue(family, self.cuts.date(rule.id).through, |date| {
+                after.map(|after| Timestamp(date.saturating_add(after).max(0) as u64))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what is due at the head of a family whose keys go on with a time and a document.
+    async fn queue(
+        &mut self,
+        family: KeyRange,
+        through: i64,
+        expires: impl Fn(i64) -> Option<Timestamp>,
+    ) -> Result<()> {
+        if self.victims.len() >= self.victims_max {
+            self.more = true;
+            return Ok(());
+        }
+        let head = family.start.len();
+        debug_assert!(head >= PREFIX_LEN);
+        let first_alive = [&family.start[..], &ordered(through.saturating_add(1))].concat();
+        let page = self.snapshot.scan(&family, Direction::Forward, self.limit()).await?;
+        for (key, _) in &page.rows {
+            let time = from_ordered(&key[head..]);
+            let time = time.ok_or(crate::Error::Corrupt("an expiry key cannot be read"))?;
+            if key[..] >= first_alive[..] {
+                if let Some(at) = expires(time) {
+                    self.expires(at);
+                }
+                return Ok(());
+            }
+            self.take(DocumentKey::from_tail(&key[head + 8..])?);
+        }
+        self.more |= page.more;
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+// One item: its JSON, its life, and what to do when somebody else was faster.
+
+import { useEffect, useState } from "preact/hooks";
+import type { ContainerOverview } from "../api/admin";
+import { type ContainerName, type ItemRef, createItem, patchItem, readItem, refOf, replaceItem } from "../api/cosmos";
+import { ApiError } from "../api/http";
+import { withoutSystem } from "../lib/document";
+import { diffLines } from "../lib/diff";
+import { MAX_TTL, exactDuration, parseDuration } from "../lib/duration";
+import { utc } from "../lib/format";
+import { type Item, type Json, lifeOf, lifeWords } from "../lib/life";
+import { refreshCatalog } from "../state/catalog";
+import { now } from "../state/clock";
+import { go, inContainer } from "../state/route";
+import { isAdministrator, readOnly } from "../state/session";
+import { failed, toast } from "../state/toasts";
+import { Button, CopyButton, Dialog, Empty, Failure, Field, inputValue } from "../ui/controls";
+import { Editor } from "../ui/editor";
+import { useAction } from "./shortcuts";
+
+interface Props {
+  name: ContainerName;
+  container: ContainerOverview;
+  /** None for an item that is to be made. */
+  itemRef: ItemRef | null;
+  onClose: () => void;
+  onWritten: (item: Item) => void;
+  onDelete: (item: Item) => void;
+}
+
+const pretty = (item: Record<string, Json>): string => JSON.stringify(withoutSystem(item), null, 2);
+
+/** A first text for a new item, with its partition key. */
+function draftFor(paths: string[]): string {
+  const draft: Record<string, Json> = { id: "" };
+  for (const path of paths) {
+    let at = draft;
+    const names = path.split("/").slice(1);
+    names.forEach((each, n) => {
+      if (n === names.length - 1) at[each] ??= "";
+      else at = (at[each] ??= {}) as Record<string, Json>;
+    });
+  }
+  return JSON.stringify(draft, null, 2);
+}
+
+export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDelete }: Props) {
+  const [item, setItem] = useState<Item | null>(null);
+  const [text, setText] = useState(() => (itemRef ? "" : draftFor(container.partitionKey)));
+  const [problem, setProblem] = useState<unknown>(null);
+  const [conflict, setConflict] = useState<Item | null>(null);
+  const [busy, setBusy] = useState(false);
+  const isNew = itemRef === null;
+
+  const show = (item: Item): void => {
+    setItem(item);
+    setText(pretty(item));
+    setProblem(null);
+    setConflict(null);
+  };
+  useEffect(() => {
+    if (itemRef) readItem(name, itemRef).then(({ value }) => show(value), setProblem);
+  }, [itemRef?.id, itemRef?.partitionKey]);
+
+  const parsed = parse(text);
+  const changed = isNew || (item !== null && text !== pretty(item));
+
+  const save = async (etag?: string): Promise<void> => {
+    if (readOnly.value || busy) return;
+    if (typeof parsed === "string") return setProblem(new Error(parsed));
+    setBusy(true);
+    setProblem(null);
+    try {
+      if (isNew) {
+        const { value } = await createItem(name, parsed, container.partitionKey);
+        onWritten(value);
+        toast({ tone: "good", text: `Made “${value.id}”` });
+        const ref = refOf(value, container.partitionKey);
+        go(inContainer(name.db, name.coll, "items", { item: ref.id, pk: ref.partitionKey }));
+      } else if (item) {
+        const { value } = await replaceItem(name, itemRef, text, etag ?? item._etag);
+        show(value);
+        onWritten(value);
+        toast({ tone: "good", text: `Saved “${value.id}”` });
+      }
+      void refreshCatalog();
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 412 && itemRef) {
+        await readItem(name, itemRef).then(({ value }) => setConflict(value), setProblem);
+      } else {
+        setProblem(error);
+      }
+    } finally {
+      setBusy(false);
+    }
+  };
+  useAction("save", () => void save());
+
+  const patch = async (operations: Json[], done: string): Promise<void> => {
+    if (!item || !itemRef) return;
+    setBusy(true);
+    try {
+      const { value } = operations.length > 0 ? await patchItem(name, itemRef, operations, item._etag) : await replaceItem(name, itemRef, pretty(item), item._etag);
+      show(value);
+      onWritten(value);
+      toast({ tone: "good", text: done });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 412) await readItem(name, itemRef).then(({ value }) => setConflict(value), setProblem);
+      else failed("The item was not changed", error);
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  const gone = problem instanceof ApiError && problem.status === 404 && !item;
+  return (
+    <section class="panel" aria-label={isNew ? "New item" : `Item ${itemRef.id}`}>
+      <header class="panel-head">
+        <h2 class="grow ellipsis mono">{isNew ? "New item" : itemRef.id}</h2>
+        {item && <CopyButton text={JSON.stringify(item, null, 2)} label="Copy as JSON" />}
+        {item && !readOnly.value && <Button kind="quiet" icon="trash" label="Delete this item" onClick={() => onDelete(item)} />}
+        <Button kind="quiet" icon="close" label="Close the item" onClick={onClose} />
+      </header>
+      {gone ? (
+        <Empty title="This item is gone" action={<Button onClick={onClose}>Close</Button>}>It was deleted, or its time has come.</Empty>
+      ) : (
+        <>
+          {item && <LifeCard name={name} item={item} container={container} busy={busy} onPatch={(operations, done) => void patch(operations, done)} />}
+          {problem !== null && <Failure error={problem} />}
+          <div class="panel-editor">
+            {(isNew || item) && <Editor language="json" label="The item as JSON" value={text} readOnly={readOnly.value} onChange={setText} onSave={() => void save()} />}
+          </div>
+          <footer class="panel-foot row">
+            <span class="grow small faint ellipsis" role="status">{typeof parsed === "string" ? parsed : item ? `etag ${item._etag.replaceAll('"', "")}` : "The partition key has to have a value."}</span>
+            {!readOnly.value && (
+              <>
+                {!isNew && changed && <Button onClick={() => item && setText(pretty(item))}>Discard</Button>}
+                <Button kind="primary" icon="save" keys="Ctrl+S" busy={busy} disabled={!changed || typeof parsed === "string"} onClick={() => void save()}>{isNew ? "Make it" : "Save"}</Button>
+              </>
+            )}
+          </footer>
+        </>
+      )}
+      {conflict && (
+        <Conflict
+          mine={text}
+          theirs={conflict}
+          onClose={() => setConflict(null)}
+          onTake={() => (show(conflict), onWritten(conflict))}
+          onOverwrite={() => {
+            setItem(conflict);
+            setConflict(null);
+            void save(conflict._etag);
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function parse(text: string): Record<string, Json> | string {
+  try {
+    const value = JSON.parse(text) as Json;
+    if (value === null || typeof value !== "object" || Array.isArray(value)) return "An item is a JSON object.";
+    if (typeof value["id"] !== "string" || value["id"] === "") return "The item needs an id, a text.";
+    return value;
+  } catch (error) {
+    return error instanceof Error ? error.message : "This is not JSON.";
+  }
+}
+
+function LifeCard({ name, item, container, busy, onPatch }: { name: ContainerName; item: Item; container: ContainerOverview; busy: boolean; onPatch: (operations: Json[], done: string) => void }) {
+  const [asking, setAsking] = useState(false);
+  const life = lifeOf(item, container.defaultTtl);
+  const left = life.deadline === null ? null : life.deadline - now.value;
+  const share = left !== null && life.seconds ? Math.max(0, Math.min(1, left / life.seconds)) : null;
+  const has = item.ttl !== undefined;
+  return (
+    <section class={`life-card ${life.rule}`} aria-label="Life of the item">
+      <div class="life-line">
+        <strong class="life-big">{life.deadline === null ? (life.rule === "pinned" ? "Pinned" : "Never expires") : left! <= 0 ? "Gone" : `${exactDuration(left!)} left`}</strong>
+        {life.deadline !== null && <span class="faint small">gone at {utc(life.deadline)}</span>}
+      </div>
+      {share !== null && <progress class="life-bar" max={1} value={share} aria-label="Life that is left" />}
+      <p class="small">{lifeWords(life)}</p>
+      {life.deadline !== null && (
+        <p class="small mono sum">
+          <span title="The last write">_ts {item._ts}</span> + <span title={life.rule === "own" ? "The item's own ttl" : "The container's default"}>{life.rule === "own" ? "ttl" : "default"} {life.seconds}</span> = {life.deadline}
+        </p>
+      )}
+      {life.rule === "off" ? (
+        isAdministrator.value && <a class="small" href={inContainer(name.db, name.coll, "ttl")}>Turn time to live on</a>
+      ) : (
+        !readOnly.value && (
+          <div class="row wrap">
+            {life.deadline !== null && <Button icon="refresh" disabled={busy} label="A write that changes nothing else" onClick={() => onPatch([], "The countdown starts again")}>Restart countdown</Button>}
+            {life.rule !== "pinned" && <Button icon="pin" disabled={busy} onClick={() => onPatch([{ op: "set", path: "/ttl", value: -1 }], "Pinned: it never expires")}>Never expire</Button>}
+            <Button icon="clock" disabled={busy} onClick={() => setAsking(true)}>Expire in…</Button>
+            {has && <Button disabled={busy} onClick={() => onPatch([{ op: "remove", path: "/ttl" }], "The container's default counts again")}>Use default</Button>}
+          </div>
+        )
+      )}
+      {asking && <ExpireIn onClose={() => setAsking(false)} onChoose={(seconds) => (setAsking(false), onPatch([{ op: "set", path: "/ttl", value: seconds }], `Expires in ${exactDuration(seconds)}`))} />}
+    </section>
+  );
+}
+
+function ExpireIn({ onChoose, onClose }: { onChoose: (seconds: number) => void; onClose: () => void }) {
+  const [text, setText] = useState("1 h");
+  const seconds = parseDuration(text);
+  const valid = seconds !== null && seconds >= 1 && seconds <= MAX_TTL;
+  return (
+    <Dialog title="Expire in…" onClose={onClose}>
+      <form class="stack" onSubmit={(event) => (event.preventDefault(), valid && onChoose(seconds))}>
+        <Field label="How long from now" error={valid ? null : "Give seconds, or something like 90 min or 7 d."} hint={valid ? `ttl ${seconds}: gone at ${utc(now.value + seconds)}` : undefined}>
+          {(props) => <input {...props} class="input mono" value={text} autofocus onInput={(event) => setText(inputValue(event))} />}
+        </Field>
+        <div class="row wrap">{["10 min", "1 h", "1 d", "7 d", "30 d"].map((each) => <Button key={each} onClick={() => setText(each)}>{each}</Button>)}</div>
+        <div class="row end"><Button onClick={onClose}>Cancel</Button><Button kind="primary" submit disabled={!valid}>Set it</Button></div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Conflict({ mine, theirs, onTake, onOverwrite, onClose }: { mine: string; theirs: Item; onTake: () => void; onOverwrite: () => void; onClose: () => void }) {
+  const lines = diffLines(mine, pretty(theirs));
+  return (
+    <Dialog title="Somebody else changed this item" onClose={onClose} wide>
+      <p>While you were editing, it was written at {utc(theirs._ts)} (status 412). Nothing of yours is lost; choose what counts.</p>
+      <div class="diff mono" role="table" aria-label="Differences" tabIndex={0}>
+        {lines.map((line, n) => (
+          <div key={n} role="row" class={`diff-line ${line.kind}`}>
+            <span role="cell" class="diff-side">{line.kind === "mine" ? "yours" : line.kind === "theirs" ? "theirs" : ""}</span>
+            <span role="cell" class="prewrap">{line.text}</span>
+          </div>
+        ))}
+      </div>
+      <div class="row end wrap">
+        <Button onClick={onClose}>Keep editing</Button>
+        <Button onClick={onTake}>Take theirs</Button>
+        <Button kind="danger" onClick={onOverwrite}>Overwrite with yours</Button>
+      </div>
+    </Dialog>
+  );
+}

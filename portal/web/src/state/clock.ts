@@ -1,0 +1,36 @@
+// The server's time, ticking here. Countdowns are against it, not against the browser's clock.
+
+import { signal } from "@preact/signals";
+import type { ClockState } from "../api/admin";
+
+/** The server's time in seconds, moved on once a second. */
+export const now = signal(Math.floor(Date.now() / 1000));
+export const clock = signal<ClockState | null>(null);
+
+let told = { at: performance.now(), seconds: Date.now() / 1000 };
+
+export function tellClock(state: ClockState): void {
+  told = { at: performance.now(), seconds: state.unixSeconds };
+  clock.value = state;
+  tick();
+}
+
+/** Without administration, the date of any answer has to do. */
+export function noteServerDate(date: string | null): void {
+  if (clock.value || !date) return;
+  const seconds = Date.parse(date) / 1000;
+  if (!Number.isNaN(seconds) && Math.abs(seconds - serverSeconds()) > 1.5) {
+    told = { at: performance.now(), seconds };
+    tick();
+  }
+}
+
+export function serverSeconds(): number {
+  return clock.value?.frozen ? told.seconds : told.seconds + (performance.now() - told.at) / 1000;
+}
+
+function tick(): void {
+  now.value = Math.floor(serverSeconds());
+}
+
+setInterval(tick, 1000);

@@ -1,0 +1,1 @@
+"""Stands in for helpers of the SDK's repository that are not published; its tests import two of them."""

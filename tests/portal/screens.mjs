@@ -1,0 +1,79 @@
+// Pictures of every page, light and dark, large and small, in `shots/`: to be looked at. Each is also checked by axe.
+
+import { KEY, SHOTS, axe, newPage, startBrowser, startServer } from "./harness.js";
+
+/** Pages by name; `prepare` brings one into the state worth seeing. */
+const SCREENS = [
+  ["home", "#/"],
+  ["items", "#/c/sample/carts/items"],
+  ["item", "#/c/sample/carts/items?item=cart-002&pk=%5B%22grace%22%5D"],
+  ["ttl", "#/c/sample/carts/ttl"],
+  ["ttl-preview", "#/c/sample/carts/ttl?propose=600"],
+  ["scale", "#/c/sample/carts/settings/scale"],
+  ["indexing", "#/c/sample/carts/settings/indexing"],
+  ["policies", "#/c/sample/carts/settings/policies"],
+  ["query", "#/c/sample/carts/query/1", async (page) => {
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByText(/rows? .*from carts/).waitFor();
+  }],
+  ["query-plan", "#/c/sample/carts/query/1", async (page) => page.getByRole("button", { name: "Plan" }).click()],
+  ["feed", "#/c/sample/carts/feed?from=beginning"],
+  ["metrics", "#/metrics"],
+  ["new-container", "#/?dialog=new-container"],
+  ["shortcuts", "#/?dialog=shortcuts"],
+];
+
+export async function takeScreens(server, browser, only) {
+  const problems = [];
+  for (const [look, options] of [["light", {}], ["dark", { dark: true }], ["small", { width: 360, height: 740 }], ["wide", { width: 2560, height: 1440 }]]) {
+    const page = await newPage(browser, { ...options, key: KEY });
+    await page.addInitScript(() => {
+      if (!localStorage.getItem("mayfly.tabs")) {
+        localStorage.setItem("mayfly.tabs", JSON.stringify([{ id: "1", db: "sample", coll: "carts", title: "Dear carts", text: 'SELECT c.id, c.user, c.total, c.paid\nFROM c\nWHERE c.total > @least AND c.user = "ada"\nORDER BY c.total DESC', parameters: { "@least": "50" } }]));
+      }
+    });
+    for (const [name, hash, prepare] of SCREENS) {
+      if (only && !only.includes(name)) continue;
+      await page.goto(`${server.endpoint}_explorer/${hash}`);
+      await page.waitForLoadState("networkidle").catch(() => undefined);
+      await prepare?.(page);
+      await page.waitForTimeout(name === "metrics" ? 2500 : 500);
+      await page.screenshot({ path: `${SHOTS}${name}-${look}.png` });
+      if (look === "light" || look === "dark") for (const each of await axe(page)) problems.push(`${name} ${look}: ${each}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      if (wide > 0) problems.push(`${name} ${look}: ${wide} px wider than the window`);
+    }
+    problems.push(...page.complaints.map((each) => `${look}: ${each}`));
+    await page.context().close();
+  }
+  return problems;
+}
+
+/** The sample of the home page, with some life behind it. */
+export async function loadSample(server, browser) {
+  const page = await newPage(browser, { key: KEY });
+  await page.goto(`${server.endpoint}_explorer/`);
+  await page.getByRole("button", { name: "Load sample data" }).click();
+  await page.getByRole("grid").waitFor();
+  await page.context().close();
+}
+
+if (process.argv[1] === new URL(import.meta.url).pathname) {
+  const server = await startServer();
+  const browser = await startBrowser();
+  try {
+    await loadSample(server, browser);
+    await server.advance(900);
+    const carts = server.client.database("sample").container("carts");
+    for (let n = 0; n < 30; n++) await carts.items.upsert({ id: `late-${n}`, user: "ada", total: n * 3 });
+    const login = await newPage(browser);
+    await login.goto(server.endpoint);
+    await login.waitForTimeout(300);
+    await login.screenshot({ path: `${SHOTS}signin-light.png` });
+    const problems = await takeScreens(server, browser, process.argv.slice(2).length ? process.argv.slice(2) : undefined);
+    console.log(problems.length === 0 ? "no problems" : problems.join("\n"));
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
+}
