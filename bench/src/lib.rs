@@ -6,6 +6,7 @@
 
 pub mod documents;
 pub mod latency;
+pub mod postgres;
 pub mod replay;
 
 use std::{
