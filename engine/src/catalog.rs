@@ -203,6 +203,7 @@ impl Catalog {
             modified: now.seconds(),
             revision: 1,
             ttl_history: Vec::new(),
+            log_left: false,
             definition,
         };
         let guards = vec![

@@ -34,6 +34,9 @@ pub(crate) struct ContainerRow {
     /// The latest changes of the default, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ttl_history: Vec<TtlChange>,
+    /// Whether the log was switched off and its entries are still to be removed.
+    #[serde(default)]
+    pub log_left: bool,
 }
 
 /// Changes of the default that are remembered. The row is read with every start, so it must stay small.

@@ -261,6 +261,9 @@ impl Engine {
                     let now = now.max(self.timeline().told());
                     row.change_default(definition.default_ttl, now);
                 }
+                // Switched on again before it was removed, the old log goes on.
+                row.log_left = definition.log_minutes.is_none()
+                    && (row.log_left || row.definition.log_minutes.is_some());
                 row.modified = now.seconds();
                 row.revision += 1;
                 row.definition = definition;

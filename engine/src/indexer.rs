@@ -29,9 +29,19 @@ use crate::{
 const DOCUMENTS_MAX: usize = 64;
 
 impl Engine {
-    /// One tick: indexes some documents of every container that needs it. Says whether there is more to do.
+    /// One tick: indexes some documents of every container that needs it, and finishes date rules whose making was cut
+    /// short. Says whether there is more to do.
     pub async fn build_indexes(&self) -> Result<bool> {
         let mut more = false;
+        for container in self.catalog().all_containers() {
+            if let Some(rule) = container.ttl().unbuilt() {
+                let now = self.now().await?;
+                match self.build_date_rule(container, rule, now).await {
+                    Ok(_) | Err(Error::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         for container in self.catalog().all_containers().into_iter().filter(|c| !c.row.index.ready) {
             more |= self.index_container(&container).await?;
         }
@@ -130,7 +140,7 @@ impl Engine {
     /// Adds a date rule to a container and gives every document its date under it.
     ///
     /// Answers when all documents have it, as an index build does: at that moment the rule comes into force, for all
-    /// of them. If that fails half-way, it never does.
+    /// of them. If that fails half-way, [`Engine::build_indexes`] goes on with it.
     pub async fn create_date_rule(
         &self,
         container: &Container,
@@ -145,7 +155,16 @@ impl Engine {
             row.revision += 1;
             Ok(())
         });
-        let mut container = added.await?;
+        Ok((self.build_date_rule(added.await?, number, now).await?, number))
+    }
+
+    /// Gives every document its date under a rule, and puts the rule in force.
+    async fn build_date_rule(
+        &self,
+        mut container: Arc<Container>,
+        number: u16,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
         for shard in container.shards() {
             self.date_documents(&mut container, shard).await?;
         }
@@ -153,7 +172,7 @@ impl Engine {
             row.ttl = row.ttl.with_date_rule_built(number, now.max(self.timeline().told()))?;
             Ok(())
         });
-        Ok((built.await?, number))
+        built.await
     }
 
     /// Changes a date rule's length, or drops the rule: one small write. What has expired stays gone.

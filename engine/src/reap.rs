@@ -1,8 +1,12 @@
-//! Removing what nobody can see any more: the data of dropped containers and the entries of retired indexes.
+//! Removing what nobody can see any more: the data of dropped containers, the entries of retired indexes, and logs that
+//! were switched off.
 
-use mayfly_storage::store::{Batch, Space, Urgency};
+use std::sync::atomic::Ordering::Relaxed;
+
+use mayfly_storage::store::{Batch, KeyRange, Space, Urgency};
 
 use crate::{
+    container::{Container, ContainerRow},
     engine::Engine,
     error::{Error, Result},
     keys::{self, Family, Shard},
@@ -10,6 +14,10 @@ use crate::{
 
 /// Keys removed from one range in one tick.
 const KEYS_MAX: usize = 2000;
+
+/// What a row takes on disk, more or less.
+const SMALL_BYTES: u64 = 64;
+const LARGE_BYTES: u64 = 1024;
 
 impl Engine {
     /// One tick. Says whether there is more to do.
@@ -19,6 +27,9 @@ impl Engine {
             more |= self.reap_container(container, row.slots).await?;
         }
         for container in self.catalog().all_containers() {
+            if container.row.log_left {
+                more |= self.reap_log(&container).await?;
+            }
             if container.row.index.retired.is_empty() {
                 continue;
             }
@@ -28,30 +39,67 @@ impl Engine {
                 for epoch in &retired {
                     for family in [Family::Index, Family::Composite] {
                         let range = shard.range(family, &epoch.to_be_bytes());
-                        left |= self.store().clear(&range, KEYS_MAX).await?.more;
+                        left |= self.clear(&range).await?;
                     }
                 }
             }
             more |= left;
             if !left {
-                let forget = self.catalog().change_container(&container, None, |row| {
-                    row.index.retired.retain(|epoch| !retired.contains(epoch));
-                    Ok(())
-                });
-                match forget.await {
-                    Ok(_) | Err(Error::NotFound(_)) => {}
-                    Err(error) => return Err(error),
-                }
+                self.note(&container, |row| row.index.retired.retain(|epoch| !retired.contains(epoch)))
+                    .await?;
             }
         }
         Ok(more)
+    }
+
+    /// Removes what a log that was switched off has left.
+    async fn reap_log(&self, container: &Container) -> Result<bool> {
+        for shard in container.shards() {
+            let last = self.counter(shard).await?.seq;
+            // Still off: so whatever has a number up to there is of the old log.
+            if !self.reload(container).is_ok_and(|container| container.row.log_left) {
+                return Ok(false);
+            }
+            let mut range = shard.range(Family::Log, &[]);
+            range.end = Some([&range.start[..], &last.saturating_add(1).to_be_bytes()].concat());
+            if self.clear(&range).await? {
+                return Ok(true);
+            }
+        }
+        // Unless its owner switched it on and off meanwhile.
+        let revision = container.row.revision;
+        self.note(container, |row| row.log_left &= row.revision != revision).await?;
+        Ok(false)
+    }
+
+    /// Changes a container's row in the background, if the container is still there.
+    async fn note(&self, container: &Container, change: impl FnOnce(&mut ContainerRow)) -> Result<()> {
+        let noted = self.catalog().change_container(container, None, |row| {
+            change(row);
+            Ok(())
+        });
+        match noted.await {
+            Ok(_) | Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes some keys of a range and counts the space that they leave, by guess. Whether there are more.
+    async fn clear(&self, range: &KeyRange) -> Result<bool> {
+        let cleared = self.store().clear(range, KEYS_MAX).await?;
+        let each = match range.space {
+            Space::Small => SMALL_BYTES,
+            Space::Large => LARGE_BYTES,
+        };
+        self.unreclaimed().fetch_add(cleared.keys as u64 * each, Relaxed);
+        Ok(cleared.more)
     }
 
     async fn reap_container(&self, container: u32, slots: u32) -> Result<bool> {
         for slot in 0..slots {
             let shard = Shard { container, slot: slot as u16 };
             for space in [Space::Small, Space::Large] {
-                if self.store().clear(&shard.everything(space), KEYS_MAX).await?.more {
+                if self.clear(&shard.everything(space)).await? {
                     return Ok(true);
                 }
             }

@@ -317,8 +317,16 @@ impl TtlPolicy {
         }
     }
 
-    /// The policy with another date rule, and the rule's number. It is in force once every document has its date.
+    /// The policy with another date rule, and the rule's number. It is in force once every document has its date. One
+    /// whose making was cut short is taken up again.
     pub fn with_date_rule(&self, path: &Path, seconds: u32) -> Result<(Self, u16)> {
+        let cut_short = self
+            .date_rules
+            .iter()
+            .find(|rule| rule.building && rule.seconds == Some(seconds) && rule.path == path.segments());
+        if let Some(rule) = cut_short {
+            return Ok((self.clone(), rule.rule));
+        }
         if self.date_rules.iter().filter(|rule| rule.open).count() >= DATE_RULES_MAX {
             return Err(Error::bad_request(format!("a container has at most {DATE_RULES_MAX} date rules")));
         }
@@ -349,10 +357,11 @@ impl TtlPolicy {
     /// The policy after every document has its date under a rule. It is in force from `now` on.
     pub fn with_date_rule_built(&self, rule: u16, now: Timestamp) -> Result<Self> {
         let mut next = self.clone();
-        let built = next.date_rules.iter_mut().find(|each| each.rule == rule && each.building);
+        let built = next.date_rules.iter_mut().find(|each| each.rule == rule && each.seconds.is_some());
         let built = built.ok_or_else(|| Error::bad_request("there is no such date rule"))?;
-        built.building = false;
-        built.since = now.0 as i64;
+        if std::mem::take(&mut built.building) {
+            built.since = now.0 as i64;
+        }
         Ok(next)
     }
 
@@ -465,6 +474,11 @@ impl TtlPolicy {
         }
         dates.sort_unstable();
         Ok(dates)
+    }
+
+    /// A rule that not every document has its date under yet.
+    pub fn unbuilt(&self) -> Option<u16> {
+        self.date_rules.iter().find(|rule| rule.building && rule.seconds.is_some()).map(|rule| rule.rule)
     }
 
     /// Whether anything in this container can expire, or is waiting to be purged.

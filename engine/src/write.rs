@@ -13,7 +13,10 @@
 //! An expired record that is still stored counts as absent; whatever is written in its place removes all that is
 //! left of it in the same batch. The same goes for an expired owner of a unique key.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
@@ -393,7 +396,11 @@ impl<'a> Desk<'a> {
                 return Ok(Outcome { effect: Effect::Deleted, record: None, charge });
             }
             Operation::Create { body, .. } => match current {
-                Some(_) => return Err(Error::Exists(Resource::Document)),
+                // What is wrong with the document itself is told first, whether or not anybody looked.
+                Some(_) => {
+                    self.record(None, place as u16, body.clone())?;
+                    return Err(Error::Exists(Resource::Document));
+                }
                 None => (body.clone(), None),
             },
             Operation::Upsert { body, if_match, .. } => (body.clone(), *if_match),
@@ -539,6 +546,10 @@ impl<'a> Desk<'a> {
     /// The answer, once the commit has its number.
     fn committed(self, lsn: u64) -> Transaction {
         self.engine.metrics().of(self.container.id).writes.add(self.outcomes.len() as u64);
+        let deleted = self.docs.iter().filter(|doc| doc.wanted.is_none());
+        let bytes =
+            deleted.filter_map(|doc| doc.stored.as_ref()).map(|record| u64::from(record.size())).sum();
+        self.engine.unreclaimed().fetch_add(bytes, Relaxed);
         let outcomes = self.outcomes.into_iter().map(|outcome| Outcome {
             // What this transaction wrote has no number yet; what it only read has one.
             record: outcome.record.map(|record| if record.lsn == 0 { record.committed(lsn) } else { record }),

@@ -340,8 +340,8 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Removes all rows that are withered, and gives space back as [`Store::reclaim`] does. For many of them: it may go
-    /// through all that is stored, which is cheaper than so many deletes.
+    /// Removes all rows that are withered. For many of them: it may go through all that is stored, which is cheaper than
+    /// so many deletes.
     ///
     /// In the background and not atomic. Snapshots may show such rows, or not. After `Ok`, those that were there before
     /// the call are gone for good; after an error any of them may be.

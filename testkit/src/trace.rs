@@ -174,17 +174,12 @@ impl Tracer {
             Step::Write(how, name, body) => {
                 let found = self.write(*how, *name, body).await?;
                 let wanted = self.model.write(*how, *name, body.clone(), now);
-                if !is_either_refusal(found, wanted) {
-                    self.same("the write", found, wanted)?;
-                }
+                self.same("the write", found, wanted)?;
             }
             Step::Batch(partition, steps) => {
                 let found = self.batch(*partition, steps).await?;
                 let wanted = self.model.batch(*partition, steps, now);
-                let either = matches!((&found, &wanted), (Err(f), Err(w)) if is_either_refusal(*f, *w));
-                if !either {
-                    self.same("the batch", found, wanted)?;
-                }
+                self.same("the batch", found, wanted)?;
             }
             Step::Delete(name) => {
                 let operation = Operation::Delete { id: id(*name), if_match: None };
@@ -477,11 +472,6 @@ impl Tracer {
     fn failure(&self, what: &str) -> Failure {
         Failure::Disagreement(format!("{}\n\n{what} (at {} ms)", self.script.join("\n"), self.told.0))
     }
-}
-
-/// Two reasons to refuse a create, an invalid ttl and a document that is there: the contract does not say which is told.
-fn is_either_refusal(found: Verdict, wanted: Verdict) -> bool {
-    found == Verdict::InvalidTtl && wanted == Verdict::Exists
 }
 
 fn verdict_of(effect: Effect) -> Verdict {

@@ -20,6 +20,9 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
     if name == "rest" {
         prepared = prepare_rest()?;
     }
+    if name == "start" {
+        server::build()?;
+    }
     let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
     shell::run(command.args(prepared).args(arguments))
 }

@@ -3,11 +3,16 @@
 //! Nothing runs at the same time here; a test holds what a slow request would hold (a container it looked up, a time
 //! it took) and lets a quick one go by.
 
-use mayfly_engine::{Direction, DocumentId, HashRange, InvalidTtl, Operation, PageLimit};
+use std::sync::Arc;
+
+use mayfly_engine::{Direction, DocumentId, Error, HashRange, InvalidTtl, Operation, PageLimit, Timestamp};
+use mayfly_storage::MemoryStore;
 use mayfly_testkit::{
-    Backend, World,
-    world::{definition, definition_with_ttl, document, id_of, index_access, key_of_id, text_id},
+    Backend, Faulty, World,
+    faulty::{Calls, Fault},
+    world::{START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, text_id},
 };
+use mayfly_value::path::Path;
 
 const ALL: PageLimit = PageLimit { rows: 100, bytes: usize::MAX };
 
@@ -151,4 +156,76 @@ async fn many_writers_of_one_document() {
     }
     assert_eq!(world.get("c", "a").await.unwrap(), format!(r#"{{"id":"a","n":{}}}"#, WRITERS * WRITES));
     world.must_be_clean().await;
+}
+
+/// A log that is switched off is removed, and what was written since it came back is not.
+#[tokio::test]
+async fn a_log_that_is_switched_off_goes() {
+    let world = World::new(Backend::Mirrored).await;
+    let mut logged = definition("c", "/id");
+    logged.log_minutes = Some(10);
+    world.create_container(logged).await.unwrap();
+    let events = async || {
+        let now = world.now().await;
+        let page = world.engine().log(&world.must_container("c"), 0, 0, 100, now).await;
+        page.unwrap().events.len()
+    };
+    for n in 0..5 {
+        world.create("c", &format!(r#"{{"id":"{n}"}}"#)).await.unwrap();
+    }
+    assert_eq!(events().await, 5);
+    world.reap().await.unwrap();
+    assert_eq!(events().await, 5, "a log that is on stays");
+    world.change("c", |definition| definition.log_minutes = None).await.unwrap();
+    let etag = world.must_container("c").etag();
+    world.reap().await.unwrap();
+    assert_eq!(world.must_container("c").etag(), etag, "its owner changed nothing");
+    world.change("c", |definition| definition.log_minutes = Some(10)).await.unwrap();
+    assert_eq!(events().await, 0);
+    world.create("c", r#"{"id":"x"}"#).await.unwrap();
+    world.reap().await.unwrap();
+    assert_eq!(events().await, 1);
+}
+
+/// What is wrong with a document is told before whether its place is taken, alone and in a batch.
+#[tokio::test]
+async fn an_invalid_ttl_is_told_before_a_taken_id() {
+    let world = World::new(Backend::Memory).await;
+    let container = world.create_container(definition_with_ttl("c", Some(10))).await.unwrap();
+    world.create("c", r#"{"id":"a"}"#).await.unwrap();
+    let create = |json: &str| {
+        let body = document(json);
+        Operation::Create { id: id_of(&body), body }
+    };
+    let (invalid, read) = (create(r#"{"id":"a","ttl":0}"#), Operation::Read { id: DocumentId::text("a") });
+    for operations in [vec![invalid.clone()], vec![read, invalid]] {
+        let now = world.now().await;
+        let key = key_of_id("a");
+        let done = world.engine().transact(&container, &key, &operations, InvalidTtl::Refuse, now).await;
+        assert!(matches!(done.unwrap_err().error, Error::InvalidTtl { .. }));
+    }
+    let taken = world.create("c", r#"{"id":"a","ttl":1}"#).await;
+    assert!(matches!(taken, Err(Error::Exists(_))));
+}
+
+/// A date rule whose making was cut short comes into force after a restart, without anybody asking again.
+#[tokio::test]
+async fn a_date_rule_that_was_cut_short_goes_on() {
+    let store = Arc::new(Faulty::new(Arc::new(MemoryStore::new())));
+    let mut world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
+    let now = world.now().await;
+    world.engine().create_database("db", now).await.unwrap();
+    let container = world.create_container(definition("c", "/id")).await.unwrap();
+    world.create("c", &format!(r#"{{"id":"a","d":{{"$date":{START}}}}}"#)).await.unwrap();
+    store.arm(Fault::Fail, Calls::Commits, 2);
+    let path = Path::parse("/d").unwrap();
+    world.engine().create_date_rule(&container, &path, 5, now).await.unwrap_err();
+    store.heal();
+    world.crash().await.unwrap();
+    world.advance(5);
+    assert!(world.get("c", "a").await.is_some(), "not in force yet");
+    world.build_indexes().await.unwrap();
+    assert!(world.get("c", "a").await.is_none());
+    world.purge().await.unwrap();
+    assert_eq!(world.must_be_clean().await.records, 0);
 }

@@ -454,6 +454,20 @@ async fn ttl_16_disk_space_comes_back() {
     world.must_be_clean().await;
 }
 
+/// 16. Space of documents that somebody deleted comes back in the same way.
+#[tokio::test]
+async fn ttl_16_deleted_documents_count_too() {
+    let world = World::new(Backend::Memory).await;
+    world.create_container(definition_with_ttl("c", None)).await.unwrap();
+    for n in 0..9 {
+        world.create("c", &format!(r#"{{"id":"{n}","text":"{}"}}"#, "x".repeat(2_000_000))).await.unwrap();
+        assert!(!world.engine().reclaim().await.unwrap());
+        world.delete("c", &n.to_string()).await.unwrap();
+    }
+    assert!(world.engine().reclaim().await.unwrap());
+    assert!(!world.engine().reclaim().await.unwrap(), "it was done");
+}
+
 /// Text that does not compress well, the same for the same seed.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;

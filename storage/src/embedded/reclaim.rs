@@ -6,10 +6,12 @@
 //!
 //! ```text
 //!   stir, flush   the marks lie in tables, and the store's own snapshot is past them
-//!   merge         marks and what they hide are gone, and withered rows if this is a sweep; twice if values are left in files that are full of holes
+//!   merge         marks and what they hide are gone; twice if values are left in files that are full of holes
 //!   stir, flush   the store's own snapshot is past the merge: files that are not referred to are removed
 //!   fill, flush   the journal is begun anew; the library does so at 64 MB and not before
 //! ```
+//!
+//! A sweep is a flush and a merge of one tree, from which withered rows are left out.
 //!
 //! To stir is to delete a key that no caller can have: it is too long. So nobody ever sees it, and the library has
 //! something to flush.
@@ -56,6 +58,8 @@ const STIR_BYTES: usize = 32 * 1024;
 
 const _: () = assert!(STIR_BYTES > KEY_BYTES_MAX);
 
+const BOTH: [Space; 2] = [Space::Small, Space::Large];
+
 /// How often to look whether the library's workers are done.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -97,25 +101,34 @@ impl Reclaim {
     }
 
     fn run_here(&self) -> Result<()> {
-        // Who only wants space is served by the one who is at it; a sweep is not.
-        let _turn = match self.withered.is_empty() {
-            true => self.turn.try_lock(),
-            false => Some(self.turn.lock()),
-        };
-        if _turn.is_none() {
-            return Ok(());
+        if !self.withered.is_empty() {
+            return self.sweep();
         }
-        let _swept = self.trees.sweeping.begin(self.withered.clone());
-        self.flush()?;
+        let Some(_turn) = self.turn.try_lock() else { return Ok(()) };
+        self.flush(&BOTH)?;
         self.merge()?;
-        self.flush()?;
+        self.flush(&BOTH)?;
         self.renew_journal()
     }
 
+    /// Merges the trees that have withered rows, without those. Who only wants space is served by the one who is at it; a
+    /// sweep waits for its turn.
+    fn sweep(&self) -> Result<()> {
+        let _turn = self.turn.lock();
+        let _swept = self.trees.sweeping.begin(self.withered.clone());
+        for space in BOTH {
+            if self.withered.iter().any(|rows| rows.range.space == space) {
+                self.flush(&[space])?;
+                self.trees.of.of(space).major_compact().map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts everything written so far into tables, and lets go of files that no snapshot needs.
-    fn flush(&self) -> Result<()> {
-        self.stir(&[Space::Small, Space::Large])?;
-        for tree in [&self.trees.of.small, &self.trees.of.large] {
+    fn flush(&self, spaces: &[Space]) -> Result<()> {
+        self.stir(spaces)?;
+        for tree in spaces.iter().map(|space| self.trees.of.of(*space)) {
             tree.rotate_memtable().map_err(failed)?;
             if !comes_true(FLUSH_LOOKS_MAX, || tree.sealed_memtable_count() == 0) {
                 return Err(Error::Failed("giving space back: a flush does not end".to_owned()));
@@ -130,7 +143,7 @@ impl Reclaim {
         merge(&self.trees.of.large)?;
         // The first merge finds out which files of values have holes; only another one closes them.
         if self.trees.of.large.fragmented_blob_bytes() >= HOLES_BYTES_MIN {
-            self.flush()?;
+            self.flush(&BOTH)?;
             merge(&self.trees.of.large)?;
         }
         Ok(())
@@ -149,7 +162,7 @@ impl Reclaim {
         for _ in 0..JOURNAL_FULL_BYTES.saturating_sub(used) / STIR_BYTES as u64 {
             self.stir(&[Space::Small])?;
         }
-        self.flush()?;
+        self.flush(&BOTH)?;
         self.only_one_journal().map(drop)
     }
 
@@ -160,7 +173,7 @@ impl Reclaim {
             if comes_true(JOURNAL_LOOKS_MAX, is_one) {
                 return Ok(true);
             }
-            self.flush()?;
+            self.flush(&BOTH)?;
         }
         Ok(is_one())
     }
