@@ -5,6 +5,7 @@
 
 mod cli;
 mod fuzz;
+mod gives_way;
 mod harness;
 mod life;
 mod limits;
