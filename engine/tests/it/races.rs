@@ -167,7 +167,7 @@ async fn a_log_that_is_switched_off_goes() {
     world.create_container(logged).await.unwrap();
     let events = async || {
         let now = world.now().await;
-        let page = world.engine().log(&world.must_container("c"), 0, 0, 100, now).await;
+        let page = world.engine().log(&world.must_container("c"), 0, 0, &HashRange::all(), 100, now).await;
         page.unwrap().events.len()
     };
     for n in 0..5 {
