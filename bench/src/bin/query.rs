@@ -155,6 +155,7 @@ impl Mayfly {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        self.connection.ready().await.expect("a connection");
         let response = self.connection.send_request(request).await.expect("an answer");
         let status = response.status();
         (status, response.into_body().collect().await.expect("a body").to_bytes())
