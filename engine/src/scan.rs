@@ -459,7 +459,10 @@ impl Walk<'_> {
             });
             let keys: Vec<Key> = keys.collect::<Result<_>>()?;
             let mut found = self.snapshot.get_many(&keys).await?.into_iter();
-            rows.retain(|_| found.next().flatten().is_some());
+            // An entry may have outlived an earlier document with the same id.
+            let is_live =
+                |entry: Bytes| Life::decode(&entry).is_some_and(|(life, _)| self.cuts.is_live(&life));
+            rows.retain(|_| found.next().flatten().is_some_and(is_live));
         }
         Ok(())
     }
