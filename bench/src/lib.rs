@@ -7,6 +7,7 @@
 pub mod documents;
 pub mod latency;
 pub mod mongod;
+pub mod postgres;
 pub mod replay;
 pub mod rest;
 pub mod world;

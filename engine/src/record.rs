@@ -23,7 +23,6 @@ const FORMAT: u8 = 1;
 
 const ORDINAL_AT: usize = 9;
 const CREATED_AT: usize = 11;
-const LIFE_AT: usize = 21;
 
 /// The place in commit order where a document was made; names it for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +48,9 @@ pub struct Record {
 }
 
 impl Record {
+    /// Where the life stands in the stored bytes.
+    pub(crate) const LIFE_AT: usize = 21;
+
     /// A record that is about to be written; `birth` is `None` for a new document.
     pub(crate) fn new(birth: Option<Birth>, ordinal: u16, life: Life, body: Bytes) -> Self {
         Self { lsn: 0, ordinal, birth: birth.unwrap_or(Birth { lsn: 0, ordinal }), life, body }
@@ -86,13 +88,13 @@ impl Record {
 
     /// The stored bytes and where the commit writes its number.
     pub(crate) fn encode(&self) -> (Vec<u8>, Vec<SeqMark>) {
-        let mut bytes = Vec::with_capacity(LIFE_AT + 32 + self.body.len());
+        let mut bytes = Vec::with_capacity(Self::LIFE_AT + 32 + self.body.len());
         bytes.extend_from_slice(&self.lsn.to_be_bytes());
         bytes.push(FORMAT);
         bytes.extend_from_slice(&self.ordinal.to_be_bytes());
         bytes.extend_from_slice(&self.birth.lsn.to_be_bytes());
         bytes.extend_from_slice(&self.birth.ordinal.to_be_bytes());
-        debug_assert_eq!(bytes.len(), LIFE_AT);
+        debug_assert_eq!(bytes.len(), Self::LIFE_AT);
         self.life.encode(&mut bytes);
         bytes.extend_from_slice(&self.body);
         let mut marks = vec![SeqMark { advance: 0, at: MarkAt::Value(0) }];
@@ -105,20 +107,20 @@ impl Record {
     /// Reads stored bytes.
     pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
         const DAMAGED: Error = Error::Corrupt("a record cannot be read");
-        if bytes.len() < LIFE_AT {
+        if bytes.len() < Self::LIFE_AT {
             return Err(DAMAGED);
         }
         if bytes[8] != FORMAT {
             return Err(Error::Corrupt("a record has a layout this version does not know"));
         }
-        let (life, used) = Life::decode(&bytes[LIFE_AT..]).ok_or(DAMAGED)?;
+        let (life, used) = Life::decode(&bytes[Self::LIFE_AT..]).ok_or(DAMAGED)?;
         let ordinal = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let record = Self {
             lsn: be_u64(&bytes),
             ordinal: ordinal(ORDINAL_AT),
             birth: Birth { lsn: be_u64(&bytes[CREATED_AT..]), ordinal: ordinal(CREATED_AT + 8) },
             life,
-            body: bytes.slice(LIFE_AT + used..),
+            body: bytes.slice(Self::LIFE_AT + used..),
         };
         RawDocument::from_bytes(&record.body)?;
         Ok(record)
@@ -144,6 +146,9 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
+    /// Where the life stands in the stored bytes.
+    pub(crate) const LIFE_AT: usize = 8;
+
     /// The stored bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + 16 + self.document.as_bytes().len());
@@ -170,8 +175,8 @@ impl FeedEntry {
             Ok::<_, Error>(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
         };
         let (epoch, size) = (word(0)?, word(4)?);
-        let (life, used) = Life::decode(&bytes[8..]).ok_or(DAMAGED)?;
-        let document = DocumentKey::from_tail(&bytes[8 + used..])?;
+        let (life, used) = Life::decode(&bytes[Self::LIFE_AT..]).ok_or(DAMAGED)?;
+        let document = DocumentKey::from_tail(&bytes[Self::LIFE_AT + used..])?;
         Ok(Self { epoch, size, life, document })
     }
 }

@@ -184,22 +184,34 @@ impl Engine {
         Ok(count)
     }
 
-    /// How many living documents a container has: from its counters where nothing expires, else from the lives in the
-    /// feed.
-    pub async fn count_documents(&self, container: &Container, now: Timestamp) -> Result<u64> {
-        let all = Access::Writes(HashRange::all());
-        let opened = self.open(container, &all, now).await?;
+    /// How many living documents there are in a range of hashes. For all of a container where nothing expires that stands
+    /// in its counters; else each document's life is asked, and nothing else of it.
+    pub async fn count_documents(
+        &self,
+        container: &Container,
+        within: &HashRange,
+        now: Timestamp,
+    ) -> Result<u64> {
+        let access = Access::Records(within.clone());
+        let opened = self.open(container, &access, now).await?;
+        let (container, snapshot) = (&opened.container, &*opened.snapshot);
         let mut count = 0;
-        for shard in opened.container.shards() {
-            if !opened.container.ttl().can_expire() {
+        for slot in within.slots(container) {
+            let shard = container.shard(u32::from(slot));
+            if within.is_all() && !container.ttl().can_expire() {
                 // One snapshot of both, so what purge moves from one to the other is counted once.
                 for family in [Family::Counter, Family::Purged] {
-                    count += counter(&*opened.snapshot, shard, family).await?.tally[0];
+                    count += counter(snapshot, shard, family).await?.tally[0];
                 }
                 continue;
             }
-            each_row(&*opened.snapshot, shard.range(Family::Feed, &[]), &mut |_, value| {
-                let (life, _) = value.get(8..).and_then(Life::decode).ok_or(DAMAGED)?;
+            // A feed entry is shorter than a record, but lies by time.
+            let (range, life_at) = match within.is_all() {
+                true => (shard.range(Family::Feed, &[]), FeedEntry::LIFE_AT),
+                false => (record_range(shard, within), Record::LIFE_AT),
+            };
+            each_row(snapshot, range, &mut |_, value| {
+                let (life, _) = value.get(life_at..).and_then(Life::decode).ok_or(DAMAGED)?;
                 count += i64::from(opened.cuts.is_live(&life));
                 Ok(())
             })
@@ -447,7 +459,10 @@ impl Walk<'_> {
             });
             let keys: Vec<Key> = keys.collect::<Result<_>>()?;
             let mut found = self.snapshot.get_many(&keys).await?.into_iter();
-            rows.retain(|_| found.next().flatten().is_some());
+            // An entry may have outlived an earlier document with the same id.
+            let is_live =
+                |entry: Bytes| Life::decode(&entry).is_some_and(|(life, _)| self.cuts.is_live(&life));
+            rows.retain(|_| found.next().flatten().is_some_and(is_live));
         }
         Ok(())
     }

@@ -11,6 +11,8 @@
 use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, Direction, UnaryOp};
 use crate::bind::BoundQuery;
+use crate::context::Context;
+use crate::eval::{Env, eval};
 use crate::plan::{Block, Bound, Input, LikePattern, Over, PathStep, SortDirection};
 use crate::value::{Kind, Value};
 
@@ -152,18 +154,18 @@ impl Finder<'_> {
     fn hint(&self, bound: &Bound) -> Option<Hint> {
         let exactly = |path, spans| Some(Hint { path, of_item: false, spans, exact: true });
         match bound {
-            Bound::Binary(operator, a, b) => match (self.path(a), b.constant()) {
-                (Some(path), Some(value)) => exactly(path, comparison(*operator, value)?),
-                _ => exactly(self.path(b)?, comparison(mirrored(*operator)?, a.constant()?)?),
+            Bound::Binary(operator, a, b) => match (self.path(a), constant(b)) {
+                (Some(path), Some(value)) => exactly(path, comparison(*operator, &value)?),
+                _ => exactly(self.path(b)?, comparison(mirrored(*operator)?, &constant(a)?)?),
             },
             Bound::In { negated: false, value, list } => {
-                let values: Option<Vec<_>> = list.iter().map(|item| item.constant().cloned()).collect();
+                let values: Option<Vec<_>> = list.iter().map(constant).collect();
                 let defined = values?.into_iter().filter(Value::is_defined).map(Span::Value).collect();
                 exactly(self.path(value)?, defined)
             }
             Bound::Between { negated: false, operands } => {
                 let [value, low, high] = &**operands;
-                let (low, high) = (scalar(low.constant()?)?, scalar(high.constant()?)?);
+                let (low, high) = (scalar(&constant(low)?)?, scalar(&constant(high)?)?);
                 let spans = match low.kind() == high.kind() {
                     true => {
                         vec![Span::Between { low: Bounded::Inclusive(low), high: Bounded::Inclusive(high) }]
@@ -361,6 +363,23 @@ fn scalar(value: &Value<'static>) -> Option<Value<'static>> {
         Value::Undefined | Value::Array(_) | Value::Object(_) => None,
         value => Some(value.clone()),
     }
+}
+
+/// The value of an expression that is the same for all documents: a constant, or arithmetic with constants.
+fn constant(bound: &Bound) -> Option<Value<'static>> {
+    fn is_constant(bound: &Bound) -> bool {
+        match bound {
+            Bound::Constant(_) => true,
+            Bound::Unary(_, of) => is_constant(of),
+            Bound::Binary(_, a, b) => is_constant(a) && is_constant(b),
+            _ => false,
+        }
+    }
+    if !is_constant(bound) {
+        return None;
+    }
+    let context = Context::new(0, 0);
+    eval(bound, &mut Env::new(0, &context)).ok().map(Value::into_owned)
 }
 
 /// The operator that says the same with its operands exchanged.

@@ -7,12 +7,10 @@
 mod go;
 mod java;
 
-use std::process::Command;
-
 use crate::{
     server,
     servers::Servers,
-    shell::{self, Count, Result, failure},
+    shell::{Count, Result},
 };
 
 /// Installs the SDKs, starts the servers, runs both programs.
@@ -25,26 +23,4 @@ pub fn run() -> Result<String> {
     count.add(java.run(&servers)?);
     servers.stop()?;
     Ok(count.to_string())
-}
-
-/// Installs Debian packages unless a program answers.
-fn need(program: &str, argument: &str, packages: &[&str]) -> Result<()> {
-    if Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success()) {
-        return Ok(());
-    }
-    println!("missing: {program}; installing {}", packages.join(" "));
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"));
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new(if is_root { "env" } else { "sudo" });
-        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--yes"]).args(arguments);
-        shell::run(&mut command)
-    };
-    let installed = apt(&["update"]).and_then(|()| {
-        let install = ["install", "--no-install-recommends"];
-        apt(&[&install[..], packages].concat())
-    });
-    match installed {
-        Ok(()) => Ok(()),
-        Err(error) => failure(format!("{program} is missing and could not be installed: {error}")),
-    }
 }

@@ -7,7 +7,7 @@ use std::{path::PathBuf, process::Command};
 
 use crate::{
     sdk, server,
-    shell::{Result, root, run, run_tests},
+    shell::{Result, need, root, run, run_tests},
 };
 
 fn web() -> PathBuf {
@@ -31,6 +31,9 @@ pub fn test() -> Result<String> {
     npm("types")?;
     npm("unit")?;
     npm("check")?;
+    if std::env::var_os("CHROMIUM").is_none() {
+        need("chromium", "--version", &["chromium"])?;
+    }
     let binary = server::build()?;
     let folder = root().join("tests/portal");
     sdk::install_javascript(&folder)?;

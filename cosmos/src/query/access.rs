@@ -563,11 +563,11 @@ impl<'a> Planner<'a> {
     /// The walk over all documents of the scope, or over an index that holds what the query reads of them.
     fn covering(&self, plan: &Plan) -> AccessPlan {
         let documents = self.documents();
-        if !self.scope.is_all() || self.scope.slots(self.container).len() != 1 || !plan.reads_documents() {
-            return documents;
-        }
         if self.hints.summary == Some(Summary::Count) && self.hints.exact && self.hints.all.is_empty() {
             return AccessPlan { reading: Reading::DocumentCount, ..documents };
+        }
+        if !self.scope.is_all() || self.scope.slots(self.container).len() != 1 || !plan.reads_documents() {
+            return documents;
         }
         let (Some(epoch), Some([path])) = (self.container.complete_index(), self.hints.reads.as_deref())
         else {

@@ -342,7 +342,9 @@ impl PageRun<'_> {
     async fn all_rows(&self, page: &mut Rows) -> Result<Vec<Vec<u8>>, ApiError> {
         let plan = &self.request.plan;
         let counted = match (&self.access.reading, &self.access.access) {
-            (Reading::DocumentCount, _) => Some(self.engine.count_documents(self.container, self.now).await?),
+            (Reading::DocumentCount, _) => {
+                Some(self.engine.count_documents(self.container, self.scope, self.now).await?)
+            }
             (Reading::EntryCount, Access::Index(index)) => {
                 Some(self.engine.count_entries(self.container, index, self.now).await?)
             }

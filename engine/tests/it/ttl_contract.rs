@@ -3,9 +3,10 @@
 //! Each test is named after the line it shows. What needs a protocol (the wording of refusals, headers, request charges
 //! on the wire) or a machine (speed) is shown where that is; scripts and the model go further into most of these.
 
+use bson::RawBsonRef;
 use mayfly_engine::{
-    Access, Direction, DocumentId, Error, EventKind, FeedStart, HashRange, InvalidTtl, Operation, Pace,
-    Resource, charge,
+    Access, Direction, DocumentId, Error, EventKind, FeedStart, HashRange, InvalidTtl, Lookup, Operation,
+    Pace, PageLimit, Resource, charge,
 };
 use mayfly_testkit::{
     Backend, World,
@@ -13,6 +14,7 @@ use mayfly_testkit::{
         START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, partition_key,
     },
 };
+use mayfly_value::{keycode, order::Order};
 
 const BACKENDS: [Backend; 2] = [Backend::Memory, Backend::Embedded];
 
@@ -350,6 +352,19 @@ async fn ttl_13_purge_takes_what_is_due_and_all_of_it() {
     }
 }
 
+/// Documents of `c` that have some `u`, and this `n` by the index alone.
+async fn found_by_both(world: &World, n: i64) -> usize {
+    let Access::Index(mut access) = index_access("/u") else { panic!("an index") };
+    let Access::Index(also) = index_access("/n") else { panic!("an index") };
+    let mut value = Vec::new();
+    keycode::push_value(&mut value, RawBsonRef::Int64(n), Order::Cosmos);
+    access.also.push(Lookup { index: also.index, value });
+    let (container, limit) = (world.must_container("c"), PageLimit { rows: 1000, bytes: usize::MAX });
+    let access = Access::Index(access);
+    let page = world.engine().scan(&container, &access, Direction::Forward, None, limit, world.now().await);
+    page.await.unwrap().found.len()
+}
+
 /// 13. Purge in mass leaves index entries for a sweep: nobody sees them, a crash forgets none, and then they are gone.
 #[tokio::test]
 async fn ttl_13_purge_in_mass_leaves_nothing_either() {
@@ -379,6 +394,8 @@ async fn ttl_13_purge_in_mass_leaves_nothing_either() {
         // One that comes back with another value, and one with the same.
         world.create("c", r#"{"id":"1","pk":1,"u":1,"n":-1}"#).await.unwrap();
         world.create("c", r#"{"id":"2","pk":2,"u":2,"n":2}"#).await.unwrap();
+        assert_eq!(found_by_both(&world, 1).await, 0, "an entry of the first document with this id");
+        assert_eq!(found_by_both(&world, 2).await, 1);
         world.crash().await.unwrap();
         assert!(world.engine().sweep().await.unwrap());
         let swept = world.must_be_clean().await;

@@ -120,6 +120,8 @@ impl Reclaim {
             if self.withered.iter().any(|rows| rows.range.space == space) {
                 self.flush(&[space])?;
                 self.trees.of.of(space).major_compact().map_err(failed)?;
+                // A snapshot from before the merge still shows what it left out.
+                self.stir(&[space])?;
             }
         }
         Ok(())

@@ -9,10 +9,9 @@ use std::{
     process::Command,
 };
 
-use super::need;
 use crate::{
     servers::Servers,
-    shell::{Count, Failure, Result, failure, root, run_tests, target},
+    shell::{Count, Failure, Result, failure, need, root, run_tests, target},
 };
 
 /// What the SDK asks for, as major and minor.

@@ -2,10 +2,9 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use super::need;
 use crate::{
     servers::Servers,
-    shell::{self, Count, Result, root, run_tests, target},
+    shell::{self, Count, Result, need, root, run_tests, target},
 };
 
 /// The compiled program with all it needs.

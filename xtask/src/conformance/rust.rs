@@ -64,7 +64,16 @@ fn fetch() -> Result<PathBuf> {
     let manifest = package.and_then(|package| package["manifest_path"].as_str());
     let manifest = manifest.ok_or_else(|| Failure(format!("{CRATE} {VERSION} cannot be fetched")))?;
     let source = PathBuf::from(manifest).parent().map(PathBuf::from).unwrap_or_default();
-    shell::run(Command::new("cp").arg("-r").arg(source).arg(&folder))?;
+    // Under another name until it is whole.
+    let partly = folder.with_extension("partly");
+    if partly.is_dir() {
+        fs::remove_dir_all(&partly)?;
+    }
+    shell::run(Command::new("cp").arg("-r").arg(source).arg(&partly))?;
+    // It stands below our workspace and is no part of it.
+    let manifest = partly.join("Cargo.toml");
+    fs::write(&manifest, fs::read_to_string(&manifest)? + "\n[workspace]\n")?;
+    fs::rename(partly, &folder)?;
     Ok(folder)
 }
 

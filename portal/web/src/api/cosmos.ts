@@ -161,9 +161,14 @@ export interface Change {
   metadata?: { lsn: number; crts: number; operationType: string; timeToLiveExpired?: boolean; expiredAt?: number; id?: string };
 }
 
-/** One page of a change feed; a null value means that nothing is new. */
+/** The partition key ranges of a container; each has a change feed of its own. */
+export const listRanges = (name: ContainerName): Promise<Answer<{ PartitionKeyRanges: { id: string }[] }>> =>
+  resource({ verb: "GET", link: linkOf(name), feed: "pkranges" });
+
+/** One page of a range's change feed; a null value means that nothing is new. */
 export function readChanges(
   name: ContainerName,
+  range: string,
   kind: "Incremental Feed" | "Full-Fidelity Feed",
   start: { etag: string } | { since: Date } | "now" | "beginning",
   signal?: AbortSignal,
@@ -177,7 +182,7 @@ export function readChanges(
     verb: "GET",
     link: linkOf(name),
     feed: "docs",
-    headers: { "a-im": kind, "x-ms-max-item-count": "200", "x-ms-documentdb-partitionkeyrangeid": "0", ...from },
+    headers: { "a-im": kind, "x-ms-max-item-count": "200", "x-ms-documentdb-partitionkeyrangeid": range, ...from },
     ...(signal ? { signal } : {}),
   });
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ContainerOverview } from "../api/admin";
-import { type Change, type ContainerName, readChanges, readContainer } from "../api/cosmos";
+import { type Change, type ContainerName, listRanges, readChanges, readContainer } from "../api/cosmos";
 import { ApiError } from "../api/http";
 import { cell, at, withoutSystem } from "../lib/document";
 import { count, utc } from "../lib/format";
@@ -92,12 +92,13 @@ const LABELS: Record<Operation, string> = { write: "Write", create: "Create", re
 function useTail(name: ContainerName, container: ContainerOverview, kind: Kind, from: "now" | "beginning", still: boolean) {
   const [entries, setEntries] = useState<Entry[]>([]);
   const [error, setError] = useState<unknown>(null);
-  const position = useRef<string | null>(null);
+  // How far each partition key range has been read.
+  const positions = useRef(new Map<string, string>());
   const number = useRef(0);
   const paths = container.partitionKey;
 
   useEffect(() => {
-    position.current = null;
+    positions.current = new Map();
     setEntries([]);
     setError(null);
   }, [name.db, name.coll, kind, from]);
@@ -106,14 +107,22 @@ function useTail(name: ContainerName, container: ContainerOverview, kind: Kind, 
     if (still) return;
     const stop = new AbortController();
     const follow = async (): Promise<void> => {
+      const ranges = (await listRanges(name)).value.PartitionKeyRanges;
       while (!stop.signal.aborted) {
-        const start = position.current === null ? from : { etag: position.current };
-        const { value, headers } = await readChanges(name, kind === "all" ? "Full-Fidelity Feed" : "Incremental Feed", start, stop.signal);
+        let quiet = true;
+        for (const { id } of ranges) {
+          const position = positions.current.get(id);
+          const start = position === undefined ? from : { etag: position };
+          const { value, headers } = await readChanges(name, id, kind === "all" ? "Full-Fidelity Feed" : "Incremental Feed", start, stop.signal);
+          const reached = headers.get("etag");
+          if (reached !== null) positions.current.set(id, reached);
+          const fresh = (value?.Documents ?? []).map((change) => entryOf(change, kind, paths, ++number.current));
+          if (fresh.length === 0) continue;
+          quiet = false;
+          setEntries((old) => [...fresh.reverse(), ...old].slice(0, ENTRIES_MAX));
+        }
         setError(null);
-        position.current = headers.get("etag") ?? position.current;
-        const fresh = (value?.Documents ?? []).map((change) => entryOf(change, kind, paths, ++number.current));
-        if (fresh.length > 0) setEntries((old) => [...fresh.reverse(), ...old].slice(0, ENTRIES_MAX));
-        else await new Promise((done) => setTimeout(done, QUIET_MS));
+        if (quiet) await new Promise((done) => setTimeout(done, QUIET_MS));
       }
     };
     const again = (): void =>

@@ -1,0 +1,87 @@
+//! A private PostgreSQL to compare with: made in a temporary folder, stopped at the end.
+//!
+//! Its programs are looked for where Debian puts them. It runs as it is installed, but for `fsync`, which is off while
+//! documents are loaded and makes no difference to reads.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use tokio_postgres::{Client, NoTls};
+
+/// A running instance.
+pub struct Postgres {
+    server: Child,
+    _dir: tempfile::TempDir,
+    /// Connected to it.
+    pub client: Client,
+}
+
+/// The folder with `initdb` and `postgres`: the one given, or the newest that is installed.
+pub fn programs(given: Option<&Path>) -> Option<PathBuf> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut found: Vec<_> = installed.map(|version| version.path().join("bin")).collect();
+    found.sort();
+    let mut found: Vec<_> = given.map(Path::to_owned).into_iter().chain(found.into_iter().rev()).collect();
+    found.retain(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file());
+    found.into_iter().next()
+}
+
+/// PostgreSQL refuses to run as root; as root, its own user is taken.
+fn command(program: &Path) -> Command {
+    let id = Command::new("id").arg("-u").output().map(|output| output.stdout).unwrap_or_default();
+    if String::from_utf8_lossy(&id).trim() == "0" {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    }
+}
+
+impl Postgres {
+    /// Makes and starts an instance with the programs in `folder`.
+    pub async fn start(folder: &Path) -> Result<Self, String> {
+        let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+        // Its user has to reach it.
+        _ = Command::new("chown").arg("postgres").arg(dir.path()).stderr(Stdio::null()).status();
+        let data = dir.path().join("data");
+        let mut initdb = command(&folder.join("initdb"));
+        initdb.arg("-D").arg(&data).args(["-U", "bench", "-A", "trust"]);
+        let made = initdb.stdout(Stdio::null()).output().map_err(|error| error.to_string())?;
+        if !made.status.success() {
+            return Err(String::from_utf8_lossy(&made.stderr).into_owned());
+        }
+        let server = command(&folder.join("postgres"))
+            .arg("-D")
+            .arg(&data)
+            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-k"])
+            .arg(dir.path())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let settings = format!("host={} user=bench dbname=postgres", dir.path().display());
+        let mut last = String::new();
+        for _ in 0..100 {
+            match tokio_postgres::connect(&settings, NoTls).await {
+                Ok((client, connection)) => {
+                    tokio::spawn(connection);
+                    return Ok(Self { server, _dir: dir, client });
+                }
+                Err(error) => last = error.to_string(),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Err(last)
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // `runuser` passes the signal on; a plain kill would leave the server behind.
+        _ = Command::new("kill").arg("-INT").arg(self.server.id().to_string()).status();
+        _ = self.server.wait();
+    }
+}
