@@ -1,5 +1,7 @@
 //! One command on its way: who asks, what, and when.
 
+use std::sync::Arc;
+
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use mayfly_engine::Timestamp;
 
@@ -9,7 +11,7 @@ use crate::{
     connection::Connection,
     failure::{Failure, Result},
     service::Mongo,
-    session::SessionUse,
+    session::{SessionUse, Txn},
     wire::Request,
 };
 
@@ -67,6 +69,8 @@ pub struct Call<'a> {
     pub now: Timestamp,
     /// The session and transaction it belongs to.
     pub session: Option<SessionUse>,
+    /// The moment it reads, and when that was, if it asked for one.
+    pub snapshot: Option<(bson::Timestamp, Arc<Txn>)>,
 }
 
 impl<'a> Call<'a> {
@@ -79,7 +83,15 @@ impl<'a> Call<'a> {
         let db = database_of(request)?;
         let session = SessionUse::parse(request, info)?;
         let now = mongo.engine.now().await?;
-        Ok(Self { mongo, connection, request, info, db, now, session })
+        Ok(Self { mongo, connection, request, info, db, now, session, snapshot: None })
+    }
+
+    /// What a read looks at, if not at everything as it is: the view of its transaction, or of a moment.
+    pub fn view(&self) -> Result<Option<Arc<Txn>>> {
+        match &self.snapshot {
+            Some((_, view)) => Ok(Some(view.clone())),
+            None => self.mongo.sessions.transaction(self),
+        }
     }
 
     /// The arguments.

@@ -4,15 +4,20 @@
 //! from the front-end itself, which does them.
 
 mod event;
+mod farewell;
 mod source;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 use bson::Timestamp as ClusterStamp;
 use mayfly_engine::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+pub use farewell::Farewell;
 pub use source::open;
 
 use crate::{failure::Result, namespace, service::Mongo};
@@ -23,11 +28,14 @@ pub const LOG_MINUTES: u32 = 24 * 60;
 /// Happenings remembered for streams that are behind.
 const HAPPENINGS_MAX: usize = 1000;
 
+/// Memory for what dropped collections leave behind.
+const FAREWELLS_BYTES_MAX: usize = 64 << 20;
+
 /// Commits whose time is remembered exactly; of older ones the second is known.
 const TIMES_MAX: usize = 100_000;
 
 /// What happened to a name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub enum Happening {
     /// A collection is gone.
     Drop {
@@ -35,8 +43,8 @@ pub enum Happening {
         db: String,
         /// Its name.
         name: String,
-        /// Its number in the engine.
-        container: u32,
+        /// What its log said last.
+        farewell: Option<Arc<Farewell>>,
     },
     /// A collection has another name.
     Rename {
@@ -44,8 +52,6 @@ pub enum Happening {
         from: (String, String),
         /// Database and name now.
         to: (String, String),
-        /// Its number in the engine.
-        container: u32,
     },
     /// A database is gone.
     DropDatabase {
@@ -79,6 +85,15 @@ impl Streams {
         happenings.push_back((number, time, happening));
         while happenings.len() > HAPPENINGS_MAX {
             happenings.pop_front();
+        }
+        let mut bytes = 0;
+        for (_, _, happening) in happenings.iter_mut().rev() {
+            if let Happening::Drop { farewell, .. } = happening {
+                bytes += farewell.as_ref().map_or(0, |farewell| farewell.bytes);
+                if bytes > FAREWELLS_BYTES_MAX {
+                    *farewell = None;
+                }
+            }
         }
         drop(happenings);
         self.stir();

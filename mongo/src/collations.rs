@@ -118,6 +118,6 @@ mod tests {
         assert!(parse(&doc! { "locale": "simple" }).unwrap().is_none());
         assert_eq!(parse(&doc! { "locale": "en", "strength": 9 }).unwrap_err().code, 2);
         assert_eq!(parse(&doc! { "locale": "x" }).unwrap_err().code, 2);
-        assert_eq!(parse(&doc! {}).unwrap().is_none(), true);
+        assert!(parse(&doc! {}).unwrap().is_none());
     }
 }

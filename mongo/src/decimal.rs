@@ -187,6 +187,22 @@ impl Decimal {
         Decimal::Finite { negative: value < 0.0, coefficient, exponent }
     }
 
+    /// From a double, with as many digits as it has and fit; without zeros at the end of a fraction.
+    pub(crate) fn exactly(value: f64) -> Decimal {
+        if !value.is_finite() || value == 0.0 {
+            return Decimal::from_f64(value);
+        }
+        let text = format!("{:.33e}", value.abs());
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let mut coefficient = mantissa.replace('.', "").parse::<u128>().unwrap_or(0);
+        let mut exponent = exponent.parse::<i32>().unwrap_or(0) - 33;
+        while exponent < 0 && coefficient.is_multiple_of(10) {
+            coefficient /= 10;
+            exponent += 1;
+        }
+        Decimal::Finite { negative: value < 0.0, coefficient, exponent }
+    }
+
     /// Reads a decimal literal.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         text.parse::<Decimal128>().ok().map(Decimal::from_bson)
@@ -403,6 +419,9 @@ mod tests {
         check(decimal("2.5").round_to(0, Rounding::HalfEven), "2");
         check(decimal("-2.5").round_to(0, Rounding::Floor), "-3");
         check(Decimal::from_f64(0.1), "0.100000000000000");
+        check(Decimal::exactly(0.1), "0.1000000000000000055511151231257827");
+        check(Decimal::exactly(-2.5), "-2.5");
+        check(Decimal::exactly(300.0), "300");
         check(decimal("1E+34").add(decimal("1")), "1.000000000000000000000000000000000E+34");
     }
 }

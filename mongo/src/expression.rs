@@ -72,8 +72,11 @@ pub(crate) enum Expr {
     Object(Vec<(String, Expr)>),
     Array(Vec<Expr>),
     Call { call: Call, arguments: Vec<Expr> },
-    Form(Box<dyn Fn(&mut Env<'_>) -> Result<Out> + Send + Sync>),
+    Form(Form),
 }
+
+/// An operator that decides itself which of its operands it computes.
+type Form = Box<dyn Fn(&mut Env<'_>) -> Result<Out> + Send + Sync>;
 
 /// Where a path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,7 +212,9 @@ pub(crate) struct Env<'a> {
 
 impl<'a> Env<'a> {
     pub(crate) fn new(root: &'a RawDocument, context: &'a Context<'a>) -> Env<'a> {
-        let slots = context.variables.iter().map(|(_, value)| Some(value.clone())).collect();
+        // A variable of a value that was missing is missing.
+        let bound = context.variables.iter().map(|(_, value)| value);
+        let slots = bound.map(|value| (*value != Value::Undefined).then(|| value.clone())).collect();
         Env { context, root, current: root, slots }
     }
 
@@ -227,21 +232,6 @@ impl Expression {
     /// Parses an expression.
     pub fn parse(value: Ref<'_>, names: &Names) -> Result<Expression> {
         let root = parse_expression(value, &mut Scope::new(names))?;
-        Ok(Expression { root: Arc::new(root) })
-    }
-
-    /// Parses the key of a group: fields of an object that are missing are null there.
-    pub(crate) fn parse_key(value: Ref<'_>, names: &Names) -> Result<Expression> {
-        let root = match parse_expression(value, &mut Scope::new(names))? {
-            Expr::Object(fields) => Expr::form(move |env| {
-                let mut object = RawDocumentBuf::new();
-                for (name, expr) in &fields {
-                    put(&mut object, name, expr.eval(env)?.unwrap_or(Value::Null));
-                }
-                Ok(Some(Value::Document(object)))
-            }),
-            other => other,
-        };
         Ok(Expression { root: Arc::new(root) })
     }
 

@@ -59,7 +59,8 @@ impl FailPoints {
         Ok(entered)
     }
 
-    /// What happens to a command that meets the fail point: nothing, a failure, or a concern error for its answer.
+    /// What happens to a command that meets the fail point: nothing, a failure, or a concern error at the end of its
+    /// answer.
     pub async fn meet(&self, call: &Call<'_>) -> Option<Result<Document>> {
         let data = self.enter(call)?;
         if data.get_bool("blockConnection").unwrap_or(false) {
@@ -73,26 +74,22 @@ impl FailPoints {
         if let Some(code) = code {
             let message = data.get_str("errmsg").unwrap_or("Failing command via 'failCommand' failpoint");
             let mut failure = Failure::new(code, message);
-            match data.get_array("errorLabels") {
-                Ok(labels) => failure = failure.field("errorLabels", labels.clone()),
-                Err(_) => {
-                    let retryable = call.session.as_ref().is_some_and(|session| session.is_retryable_write());
-                    let commits = ["commitTransaction", "abortTransaction"].contains(&call.info.name);
-                    if (retryable || commits) && RETRYABLE.contains(&code) {
-                        failure = failure.label("RetryableWriteError");
-                    }
-                }
+            if let Some(labels) = labels(call, &data, code) {
+                failure = failure.field("errorLabels", labels);
             }
             if let Ok(ms) = data.get_i32("baseBackoffMS") {
                 failure = failure.field("baseBackoffMS", ms);
             }
             return Some(Err(failure));
         }
-        data.get_document("writeConcernError").ok().map(|error| {
-            let mut error = error.clone();
-            error.remove("errorLabels");
-            Ok(error)
-        })
+        let mut error = data.get_document("writeConcernError").ok()?.clone();
+        error.remove("errorLabels");
+        let labels = labels(call, &data, error.get_i32("code").unwrap_or_default());
+        let mut end = doc! { "writeConcernError": error };
+        if let Some(labels) = labels {
+            end.insert("errorLabels", labels);
+        }
+        Some(Ok(end))
     }
 
     fn enter(&self, call: &Call<'_>) -> Option<Document> {
@@ -133,6 +130,16 @@ impl FailPoints {
     pub fn reply(entered: i64) -> Document {
         doc! { "count": entered, "ok": 1.0 }
     }
+}
+
+/// The labels that were asked for, or those that such an error would have.
+fn labels(call: &Call<'_>, data: &Document, code: i32) -> Option<Vec<Bson>> {
+    if let Ok(labels) = data.get_array("errorLabels") {
+        return Some(labels.clone());
+    }
+    let retryable = call.session.as_ref().is_some_and(|session| session.is_retryable_write());
+    let commits = ["commitTransaction", "abortTransaction"].contains(&call.info.name);
+    ((retryable || commits) && RETRYABLE.contains(&code)).then(|| vec!["RetryableWriteError".into()])
 }
 
 /// Failures after which a retryable write is sent again.

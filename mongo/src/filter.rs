@@ -26,6 +26,7 @@ pub(crate) use parse::{parse_condition, parse_value_condition};
 use crate::context::Context;
 use crate::error::{MongoError, Result};
 use crate::expression::{Expression, Names};
+use crate::geo::NearQuery;
 use crate::path::{Leaf, Path};
 use crate::values::Ref;
 use schema::Schema;
@@ -90,7 +91,33 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// How far a document is from where `$near` looks from; none if the filter has no `$near`.
+    pub fn distance(&self, document: &RawDocument) -> Option<f64> {
+        let (path, near) = self.node.near()?;
+        let mut least = f64::INFINITY;
+        path.any(document, Leaf::Whole, &mut |value, _| {
+            least = least.min(value.and_then(|value| near.distance(value)).unwrap_or(f64::INFINITY));
+            false
+        });
+        Some(least)
+    }
+
+    /// Whether what it finds comes in the order of distance.
+    pub fn is_by_distance(&self) -> bool {
+        self.node.near().is_some()
+    }
+}
+
 impl Node {
+    fn near(&self) -> Option<(&Path, &NearQuery)> {
+        match self {
+            Node::And(nodes) => nodes.iter().find_map(Node::near),
+            Node::Field { path, predicate: Predicate::Near(near) } => Some((path, near)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn matches(
         &self,
         document: &RawDocument,

@@ -44,7 +44,7 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// Options that are taken and forgotten.
-const FORGOTTEN: &[&str] = &["background", "ns", "dropDups", "storageEngine"];
+const FORGOTTEN: &[&str] = &["ns", "dropDups", "storageEngine"];
 
 /// Indexes of a collection at most, the one on `_id` included.
 pub const INDEXES_MAX: usize = 64;
@@ -262,7 +262,14 @@ pub fn expire_after(value: &Bson, is_default: bool) -> Result<i64> {
 
 /// All indexes of a collection as clients see them.
 pub fn shown(collection: &Collection) -> Vec<Document> {
-    let mut shown = vec![id_index()];
+    let mut shown = vec![match collection.options().get_document("clusteredIndex") {
+        Ok(clustered) => {
+            let mut shown = clustered.clone();
+            shown.insert("clustered", true);
+            shown
+        }
+        Err(_) => id_index(),
+    }];
     let rules = &collection.container.definition().index_rules;
     // The default may have been changed through Cosmos: then the index says what holds now, or is not there.
     let default = collection.container.definition().default_ttl.map(|default| i64::from(default) as i32);

@@ -18,7 +18,9 @@
 
 // The protocol.
 pub mod auth;
+mod bounds;
 mod call;
+mod capped;
 mod change_stream;
 mod changing;
 mod cluster_time;
@@ -41,6 +43,7 @@ mod query;
 mod reader;
 mod service;
 mod session;
+mod snapshots;
 mod stages;
 mod users;
 mod validation;

@@ -187,7 +187,9 @@ impl Sum {
             (Some(_), None) => Number::Double(self.double_total()),
             (_, Some(decimal)) => {
                 let rest = Decimal::parse(&self.long.to_string()).unwrap_or(Decimal::NaN);
-                let rest = self.double.map_or(rest, |(sum, lost)| rest.add(Decimal::from_f64(sum + lost)));
+                let rest = self
+                    .double
+                    .map_or(rest, |(sum, lost)| rest.add(Decimal::exactly(sum)).add(Decimal::exactly(lost)));
                 Number::Decimal(if self.long == 0 && self.double.is_none() {
                     decimal
                 } else {

@@ -11,9 +11,10 @@ use mayfly_engine::{
     collection::{FieldKind, IndexRule},
     secondary::encode_bound,
 };
-use mayfly_value::order::{Order, type_rank};
+use mayfly_value::order::{Order, compare, type_rank};
 
 use crate::{
+    expression::Names,
     filter::{Bound, Condition, Filter},
     namespace::Collection,
 };
@@ -57,10 +58,73 @@ pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Opti
     {
         return plan;
     }
-    let rules = collection.container.definition().index_rules.iter();
-    let rules = rules.filter(|rule| usable_index(rule, hint));
+    let mut rules = collection.container.definition().index_rules.iter().filter(|rule| is_usable(rule));
+    if let Some(hint) = hint {
+        // Whoever names an index gets what it holds, also if that is not everything.
+        let named = rules.find(|rule| rule.name == hint);
+        return named.map_or(Plan::Scan, |rule| {
+            by_index(rule, &usable).map_or_else(|| whole(rule), |(_, plan)| plan)
+        });
+    }
+    // A partial index lacks the documents that its filter does not admit. A sparse one lacks those without a value, and
+    // only conditions that such documents fail make a range.
+    let rules = rules.filter(|rule| rule.filter.is_empty() || has_all(rule, &usable));
     let ranked = rules.filter_map(|rule| by_index(rule, &usable)).max_by_key(|(score, _)| *score);
     ranked.map_or(Plan::Scan, |(_, plan)| plan)
+}
+
+/// Whether a partial index has every document that keeps the conditions.
+fn has_all(rule: &IndexRule, given: &[&Condition<'_>]) -> bool {
+    let filter = bson::RawDocument::from_bytes(&rule.filter);
+    let Some(filter) = filter.ok().and_then(|filter| Filter::parse(filter, &Names::default()).ok()) else {
+        return false;
+    };
+    let Some(needed) = filter.conditions() else { return false };
+    needed.iter().all(|needed| {
+        let mut same_path = given.iter().filter(|given| given.path == needed.path);
+        same_path.any(|given| implies(&given.bound, &needed.bound))
+    })
+}
+
+/// Whether whatever keeps one bound keeps the other.
+fn implies(given: &Bound, needed: &Bound) -> bool {
+    let order = |a: &RawBson, b: &RawBson| {
+        let (a, b) = (a.as_raw_bson_ref(), b.as_raw_bson_ref());
+        (type_rank(Order::Mongo, a) == type_rank(Order::Mongo, b)).then(|| compare(Order::Mongo, a, b))
+    };
+    let above = |value: &RawBson, low: &RawBson, open: bool| {
+        order(value, low).is_some_and(|order| order.is_gt() || (!open && order.is_eq()))
+    };
+    let below = |value: &RawBson, high: &RawBson, open: bool| {
+        order(value, high).is_some_and(|order| order.is_lt() || (!open && order.is_eq()))
+    };
+    match (given, needed) {
+        (Bound::OneOf(values), Bound::Exists) => values.iter().all(is_simple),
+        (Bound::Above(value, _) | Bound::Below(value, _), Bound::Exists) => is_simple(value),
+        (Bound::Prefix(_) | Bound::Exists, Bound::Exists) => true,
+        (Bound::OneOf(values), Bound::OneOf(needed)) => values
+            .iter()
+            .all(|value| needed.iter().any(|needed| order(value, needed).is_some_and(|o| o.is_eq()))),
+        (Bound::OneOf(values), Bound::Above(low, inclusive)) => {
+            values.iter().all(|value| is_simple(value) && above(value, low, !inclusive))
+        }
+        (Bound::OneOf(values), Bound::Below(high, inclusive)) => {
+            values.iter().all(|value| is_simple(value) && below(value, high, !inclusive))
+        }
+        (Bound::Above(value, own), Bound::Above(low, inclusive)) => above(value, low, *own && !inclusive),
+        (Bound::Below(value, own), Bound::Below(high, inclusive)) => below(value, high, *own && !inclusive),
+        _ => false,
+    }
+}
+
+/// All of an index.
+fn whole(rule: &IndexRule) -> Plan {
+    let all = CollectionRange::Index {
+        number: rule.number,
+        low: End::Included(Vec::new()),
+        high: End::Included(Vec::new()),
+    };
+    Plan::Index { name: rule.name.clone(), spec: rule.spec.clone(), ranges: vec![all] }
 }
 
 /// Whether a bound means the same under every collation.
@@ -134,13 +198,11 @@ fn rank(value: &RawBson) -> u8 {
     type_rank(Order::Mongo, value.as_raw_bson_ref())
 }
 
-fn usable_index(rule: &IndexRule, hint: Option<&str>) -> bool {
-    // A sparse or partial index lacks documents, and which filters need none of those is not worked out here; one that
-    // has a collation holds strings in another order than theirs.
-    let plain = !rule.building && rule.has_entries() && rule.filter.is_empty() && !rule.sparse;
+/// Whether queries may look into an index.
+fn is_usable(rule: &IndexRule) -> bool {
     let spec = bson::RawDocument::from_bytes(&rule.spec);
-    let hidden = spec.is_ok_and(|spec| matches!(spec.get("hidden"), Ok(Some(_))));
-    plain && !hidden && hint.is_none_or(|hint| hint == rule.name)
+    let hidden = spec.is_ok_and(|spec| matches!(spec.get("hidden"), Ok(Some(RawBsonRef::Boolean(true)))));
+    !rule.building && rule.has_entries() && !hidden
 }
 
 /// The ranges of an index that a filter leaves, and how much they narrow.

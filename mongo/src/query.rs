@@ -9,6 +9,8 @@ use bson::{RawBson, RawDocument, RawDocumentBuf};
 use mayfly_engine::{Direction, Timestamp};
 
 use crate::{
+    bounds::IndexBounds,
+    capped::is_capped,
     cursor::{Pull, Pulled, Source},
     failure::{Failure, Result},
     filter::Filter,
@@ -47,6 +49,8 @@ pub struct Query {
     pub hint: Option<String>,
     /// Against the order of the walk.
     pub reverse: bool,
+    /// The part of the index to look at.
+    pub bounds: Option<IndexBounds>,
 }
 
 impl Query {
@@ -68,6 +72,7 @@ impl Query {
             txn,
             hint: None,
             reverse: false,
+            bounds: None,
         }
     }
 
@@ -86,12 +91,13 @@ impl Query {
         let plan = self.plan();
         let mut direction = if self.reverse { Direction::Reverse } else { Direction::Forward };
         // Documents stand in the order of `_id`, unless some id is too long to stand where it belongs.
-        let mut in_order = self.sort.is_none();
+        let mut in_order = self.sort.is_none() && !self.filter.is_by_distance();
         if let (Some(sort), Some(collection), None) = (&self.sort, &self.collection, &self.txn)
             && let Some([("_id", down)]) = sort.paths().as_deref()
             && !matches!(plan, Plan::Index { .. })
             && self.surroundings.collation.is_none()
             && collection.container.is_collection()
+            && !(matches!(plan, Plan::Scan) && is_capped(collection))
         {
             in_order = !mongo.engine.has_ids_out_of_order(&collection.container, None).await?;
             if in_order && *down {
@@ -147,7 +153,12 @@ impl QuerySource {
     async fn next_match(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
         let Some(reader) = self.reader.as_mut() else { return Ok(None) };
         while let Some(found) = reader.next(mongo, now).await? {
-            if self.query.surroundings.matches(&self.query.filter, &found.document)? {
+            let Query { filter, surroundings, bounds, .. } = &self.query;
+            let within = match bounds {
+                Some(bounds) => bounds.admits(&found.document, surroundings)?,
+                None => true,
+            };
+            if within && surroundings.matches(filter, &found.document)? {
                 return Ok(Some(found));
             }
         }
@@ -162,7 +173,9 @@ impl QuerySource {
         while let Some(found) = self.next_match(mongo, now).await? {
             let key = match &self.query.sort {
                 Some(sort) => self.query.surroundings.with(|context| sort.key(&found.document, context))?,
-                None => Vec::new(),
+                None => {
+                    self.query.filter.distance(&found.document).map(RawBson::Double).into_iter().collect()
+                }
             };
             bytes += found.document.as_bytes().len();
             rows.push((key, found));
@@ -188,7 +201,12 @@ impl QuerySource {
     }
 
     fn sort(&self, rows: &mut [(Vec<RawBson>, Found)]) {
-        let Some(sort) = &self.query.sort else { return };
+        let Some(sort) = &self.query.sort else {
+            let distance =
+                |row: &(Vec<RawBson>, Found)| row.0.first().and_then(RawBson::as_f64).unwrap_or_default();
+            rows.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+            return;
+        };
         self.query.surroundings.with(|context| {
             rows.sort_by(|(a, _), (b, _)| -> Ordering { sort.compare(a, b, context) });
         });
@@ -218,6 +236,10 @@ impl Source for QuerySource {
                 None => Ok(Pulled::End),
             }
         })
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == Some(0) || self.sorted.as_ref().is_some_and(VecDeque::is_empty)
     }
 }
 

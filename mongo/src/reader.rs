@@ -15,7 +15,14 @@ use mayfly_engine::{
 };
 use mayfly_value::partition::PartitionKey;
 
-use crate::{failure::Result, namespace::Collection, planner::Plan, service::Mongo, session::Txn};
+use crate::{
+    capped::{Walk, is_capped},
+    failure::Result,
+    namespace::Collection,
+    planner::Plan,
+    service::Mongo,
+    session::Txn,
+};
 
 /// A document and what names it.
 #[derive(Clone, Debug)]
@@ -53,6 +60,7 @@ enum Stage {
     Ids(VecDeque<DocumentId>),
     Ranges { left: VecDeque<CollectionRange>, after: Option<Vec<u8>> },
     Foreign(Option<Position>),
+    Written(Walk),
     End,
 }
 
@@ -68,6 +76,9 @@ impl Reader {
         };
         let stage = match plan {
             _ if !collection.container.is_collection() => Stage::Foreign(None),
+            Plan::Scan if txn.is_none() && is_capped(collection) => {
+                Stage::Written(Walk::new(collection.container.clone(), direction))
+            }
             Plan::Scan => ranges(&[CollectionRange::all()]),
             Plan::Ids(ids) => Stage::Ids(ids.iter().cloned().collect()),
             Plan::IdRange(list) | Plan::Index { ranges: list, .. } => ranges(list),
@@ -165,6 +176,18 @@ impl Reader {
                     let partition = key.extract(found.record.body()).map_err(mayfly_engine::Error::from)?;
                     let document = document_of(&self.container, &found.record);
                     self.push(id, partition, document);
+                }
+            }
+            Stage::Written(walk) => {
+                let found = walk.page(mongo, limit, now).await?;
+                self.scanned += found.len();
+                if found.is_empty() {
+                    self.stage = Stage::End;
+                }
+                for found in found {
+                    let Some(id) = found.record.body().get("_id")?.map(DocumentId::value) else { continue };
+                    let document = document_of(&self.container, &found.record);
+                    self.push(id, mayfly_engine::collection::whole(), document);
                 }
             }
             Stage::End => {}

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocumentBuf, doc, oid::ObjectId};
-use mayfly_engine::{Engine, clock::Stopwatch};
+use mayfly_engine::{Engine, Timestamp, clock::Stopwatch};
+use parking_lot::Mutex;
 
 use crate::{
     auth::Accounts,
@@ -23,7 +24,8 @@ use crate::{
     fail_point::FailPoints,
     failure::{Failure, Result},
     gates::Gates,
-    session::Sessions,
+    session::{SESSION_MINUTES, Sessions},
+    snapshots::Snapshots,
     wire::{Form, Request},
 };
 
@@ -56,6 +58,7 @@ pub struct Mongo {
     pub(crate) options: Options,
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
+    pub(crate) snapshots: Snapshots,
     pub(crate) cursors: Cursors,
     pub(crate) cluster_time: ClusterTime,
     pub(crate) counters: Counters,
@@ -65,6 +68,8 @@ pub struct Mongo {
     /// Names this process in `topologyVersion`.
     pub(crate) process: ObjectId,
     pub(crate) uptime: Stopwatch,
+    /// When old receipts were last looked for.
+    receipts_cleared: Mutex<Timestamp>,
 }
 
 impl Mongo {
@@ -73,6 +78,7 @@ impl Mongo {
         let process = new_object_id(&engine, 0);
         Arc::new(Self {
             sessions: Sessions::default(),
+            snapshots: Snapshots::default(),
             cursors: Cursors::default(),
             cluster_time: ClusterTime::default(),
             counters: Counters::default(),
@@ -81,6 +87,7 @@ impl Mongo {
             streams: Streams::default(),
             process,
             uptime: Stopwatch::start(),
+            receipts_cleared: Mutex::new(engine.clock().now()),
             engine,
             options,
             accounts,
@@ -92,6 +99,28 @@ impl Mongo {
         let now = self.engine.now().await?;
         self.sessions.sweep(now);
         self.cursors.sweep(now);
+        self.snapshots.sweep(now);
+        self.forget_receipts(now).await
+    }
+
+    /// Forgets what writes answered that nobody may send again: their sessions have ended.
+    async fn forget_receipts(&self, now: Timestamp) -> mayfly_engine::Result<()> {
+        let life = SESSION_MINUTES * 60;
+        {
+            let mut cleared = self.receipts_cleared.lock();
+            if now.seconds() < cleared.seconds() + life {
+                return Ok(());
+            }
+            *cleared = now;
+        }
+        let before = Timestamp::from_seconds(now.seconds().saturating_sub(2 * life));
+        for database in self.engine.databases() {
+            for container in self.engine.containers(&database) {
+                if container.is_collection() {
+                    self.engine.forget_receipts(&container, before).await?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -120,19 +149,16 @@ impl Mongo {
             return Err(Failure::new(352, message));
         }
         self.counters.started(info.name);
-        let call = Call::new(self, connection, request, info).await?;
+        let mut call = Call::new(self, connection, request, info).await?;
         call.check_fields()?;
         call.authorize()?;
         let injected = self.fail_points.meet(&call).await;
-        let concern_error = match injected {
-            Some(Err(failure)) => return Err(failure),
-            Some(Ok(concern_error)) => Some(concern_error),
-            None => None,
-        };
+        let injected = injected.transpose()?;
+        call.snapshot = self.snapshots.asked(&call).await?;
         let reply = crate::session::run(&call).await?;
-        let concern_error = concern_error.or_else(|| call.unsatisfied_concern());
-        Ok(match concern_error {
-            Some(error) => appended(reply, doc! { "writeConcernError": error }),
+        let concern_error = || call.unsatisfied_concern().map(|error| doc! { "writeConcernError": error });
+        Ok(match injected.or_else(concern_error) {
+            Some(end) => appended(reply, end),
             None => reply,
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, RawDocumentBuf, doc};
+use mayfly_engine::Timestamp;
 
 use crate::{
     call::{Call, integer},
@@ -11,6 +12,7 @@ use crate::{
     indexes,
     namespace::Collection,
     service::to_raw,
+    session::lsid_document,
 };
 
 /// The first stage of a pipeline: its name and what it says.
@@ -36,7 +38,15 @@ pub async fn make(
             "currentOpTime": DateTime::from_millis(call.now.0 as i64).try_to_rfc3339_string().unwrap_or_default(),
             "opid": call.connection.id, "op": "command", "ns": "admin.$cmd.aggregate", "command": { "aggregate": 1 },
         }],
-        "$listLocalSessions" | "$listSessions" | "$planCacheStats" => Vec::new(),
+        "$listLocalSessions" | "$listSessions" => {
+            let session = |(id, used): (Vec<u8>, Timestamp)| {
+                let mut document = doc! { "_id": lsid_document(&id) };
+                document.insert("lastUse", DateTime::from_millis(used.0 as i64));
+                document
+            };
+            call.mongo.sessions.list().into_iter().map(session).collect()
+        }
+        "$planCacheStats" => Vec::new(),
         _ => return Ok(None),
     };
     Ok(Some(documents.iter().map(to_raw).collect()))

@@ -214,6 +214,10 @@ impl<'a> Writer<'a> {
             }
             mongo.streams.stir();
         }
+        if done.iter().any(|one| matches!(one.change, Change::Put(_) | Change::Modify(_))) {
+            let room = crate::capped::make_room(mongo, &self.collection, call.now).await;
+            room.map_err(|failure| (0, failure))?;
+        }
         Ok(done)
     }
 

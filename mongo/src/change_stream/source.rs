@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bson::{
     Document, RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp as ClusterStamp, doc,
 };
-use mayfly_engine::{DocumentId, HashRange, Timestamp};
+use mayfly_engine::{DocumentId, Event, HashRange, Timestamp};
 
 use super::{
     Happening,
@@ -45,6 +45,14 @@ const ALLOWED: &[&str] = &[
 /// Events taken from one collection at a time.
 const EVENTS_MAX: usize = 200;
 
+/// An event that a stream has not given yet; one from before its beginning has no document.
+struct Unseen {
+    time: ClusterStamp,
+    container: u32,
+    commit: u64,
+    document: Option<Document>,
+}
+
 /// An open stream.
 pub struct ChangeSource {
     scope: Scope,
@@ -54,7 +62,10 @@ pub struct ChangeSource {
     not_before: Option<ClusterStamp>,
     pipeline: Option<Pipeline>,
     surroundings: Surroundings,
+    /// Events that were not given yet, each with where the stream stands after it.
     ready: VecDeque<(RawDocumentBuf, Standing)>,
+    /// Where it stands after the last event that was given.
+    given: Standing,
     /// Nothing comes after this.
     ended: bool,
 }
@@ -129,9 +140,11 @@ pub async fn open(
         pipeline,
         surroundings,
         ready: VecDeque::new(),
+        given: Standing::default(),
         ended: false,
     };
     source.begin(call, options).await?;
+    source.given = source.standing.clone();
     Ok(source)
 }
 
@@ -141,6 +154,10 @@ impl ChangeSource {
             match options.get(name)? {
                 Some(RawBsonRef::Document(token)) => {
                     self.standing = Standing::from_token(token)?;
+                    // Happenings are counted anew when the server starts.
+                    if self.standing.happening > call.mongo.streams.last() {
+                        self.standing.happening = 0;
+                    }
                     return Ok(());
                 }
                 Some(_) => {
@@ -185,53 +202,76 @@ impl ChangeSource {
 
     /// Looks at everything once.
     async fn look(&mut self, mongo: &Mongo, now: Timestamp) -> Result<()> {
-        let mut found: Vec<(ClusterStamp, u32, u64, Document)> = Vec::new();
+        let mut standing = self.standing.clone();
+        let mut found = Vec::new();
         for collection in self.collections(mongo) {
-            let id = collection.container.id;
-            let (lsn, seen) = self.standing.commits.get(&id).copied().unwrap_or_default();
+            let (lsn, seen) = standing.commits.get(&collection.container.id).copied().unwrap_or_default();
             // A commit of which some events were seen is looked at again.
             let after = if seen > 0 { lsn.saturating_sub(1) } else { lsn };
             let page =
                 mongo.engine.log(&collection.container, 0, after, &HashRange::all(), EVENTS_MAX, now).await?;
-            let mut skip = seen;
-            for (commit, event) in &page.events {
-                if *commit == lsn && skip > 0 {
-                    skip -= 1;
-                    continue;
-                }
-                let time = mongo.streams.time_of(id, *commit, event.ts);
-                let early = self
-                    .not_before
-                    .is_some_and(|from| (time.time, time.increment) < (from.time, from.increment));
-                let current = match &self.wishes.full_document {
-                    wish if wish == "updateLookup" && !early => {
-                        self.lookup(mongo, &collection, event, now).await?
-                    }
-                    _ => None,
-                };
-                let document = event_document(&collection, event, time, current.as_deref(), &self.wishes)?;
-                let document = if early { Document::new() } else { document };
-                found.push((time, id, *commit, document));
-            }
+            self.unseen(mongo, &standing, &collection, &page.events, Some(now), &mut found).await?;
         }
-        found.sort_by_key(|(time, id, lsn, _)| (time.time, time.increment, *id, *lsn));
-        let mut standing = self.standing.clone();
-        for (_, id, lsn, mut document) in found {
-            let seen = match standing.commits.get(&id) {
-                Some((last, seen)) if *last == lsn && *seen > 0 => seen + 1,
-                _ => 1,
-            };
-            standing.commits.insert(id, (lsn, seen));
-            if document.is_empty() {
-                continue;
-            }
-            let mut event = doc! { "_id": standing.to_token() };
-            event.extend(std::mem::take(&mut document));
-            self.ready.push_back((to_raw(&event), standing.clone()));
-        }
-        self.happenings(mongo, &mut standing);
+        self.line_up(found, &mut standing);
+        self.happenings(mongo, &mut standing).await?;
         self.standing = standing;
         Ok(())
+    }
+
+    /// Adds the events that come after where the stream stands. With a time, documents are looked up as they are then.
+    async fn unseen(
+        &self,
+        mongo: &Mongo,
+        standing: &Standing,
+        collection: &Collection,
+        events: &[(u64, Event)],
+        now: Option<Timestamp>,
+        found: &mut Vec<Unseen>,
+    ) -> Result<()> {
+        let container = collection.container.id;
+        let (lsn, seen) = standing.commits.get(&container).copied().unwrap_or_default();
+        let mut skip = seen;
+        for (commit, event) in events {
+            if *commit < lsn || (*commit == lsn && seen == 0) {
+                continue;
+            }
+            if *commit == lsn && skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            let time = mongo.streams.time_of(container, *commit, event.ts);
+            let early =
+                self.not_before.is_some_and(|from| (time.time, time.increment) < (from.time, from.increment));
+            let current = match now {
+                Some(now) if self.wishes.full_document == "updateLookup" && !early => {
+                    self.lookup(mongo, collection, event, now).await?
+                }
+                _ => None,
+            };
+            let document = match early {
+                true => None,
+                false => Some(event_document(collection, event, time, current.as_deref(), &self.wishes)?),
+            };
+            found.push(Unseen { time, container, commit: *commit, document });
+        }
+        Ok(())
+    }
+
+    /// Puts events into the order of their time and gives each its token.
+    fn line_up(&mut self, mut found: Vec<Unseen>, standing: &mut Standing) {
+        found.sort_by_key(|event| (event.time.time, event.time.increment, event.container, event.commit));
+        for Unseen { container, commit, document, .. } in found {
+            let seen = match standing.commits.get(&container) {
+                Some((last, seen)) if *last == commit && *seen > 0 => seen + 1,
+                _ => 1,
+            };
+            standing.commits.insert(container, (commit, seen));
+            if let Some(document) = document {
+                let mut event = doc! { "_id": standing.to_token() };
+                event.extend(document);
+                self.ready.push_back((to_raw(&event), standing.clone()));
+            }
+        }
     }
 
     async fn lookup(
@@ -253,9 +293,24 @@ impl ChangeSource {
     }
 
     /// Drops and renames in the stream's scope.
-    fn happenings(&mut self, mongo: &Mongo, standing: &mut Standing) {
+    async fn happenings(&mut self, mongo: &Mongo, standing: &mut Standing) -> Result<()> {
         for (number, time, happening) in mongo.streams.since(standing.happening) {
             standing.happening = number;
+            if let Happening::Drop { db, name, farewell: Some(farewell) } = &happening
+                && within(&self.scope, db, Some(name))
+            {
+                let container = farewell.collection.container.id;
+                let (lsn, _) = standing.commits.get(&container).copied().unwrap_or_default();
+                if lsn < farewell.after {
+                    let message = "Resume of change stream was not possible, as the resume point may no longer be in \
+                                   the log of a collection that was dropped.";
+                    return Err(Failure::new(286, message).label("NonResumableChangeStreamError"));
+                }
+                let mut found = Vec::new();
+                self.unseen(mongo, standing, &farewell.collection, &farewell.events, None, &mut found)
+                    .await?;
+                self.line_up(found, standing);
+            }
             let (mut event, mut ends) = match (&happening, &self.scope) {
                 (Happening::Drop { db, name, .. }, scope) if within(scope, db, Some(name)) => {
                     let event = doc! { "operationType": "drop", "ns": { "db": db, "coll": name } };
@@ -286,9 +341,10 @@ impl ChangeSource {
                     doc! { "_id": standing.to_token(), "operationType": "invalidate", "clusterTime": time };
                 self.ready.push_back((to_raw(&last), standing.clone()));
                 self.ended = true;
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// What the stages after `$changeStream` make of an event.
@@ -325,7 +381,8 @@ impl Source for ChangeSource {
             if self.ready.is_empty() && !self.ended {
                 self.look(mongo, now).await?;
             }
-            while let Some((event, _)) = self.ready.pop_front() {
+            while let Some((event, standing)) = self.ready.pop_front() {
+                self.given = standing;
                 if let Some(event) = self.shaped(event)? {
                     return Ok(Pulled::Document(event));
                 }
@@ -339,8 +396,8 @@ impl Source for ChangeSource {
     }
 
     fn fields(&self) -> Document {
-        // Up to the first event that was not given yet.
-        let standing = self.ready.front().map_or(&self.standing, |_| &self.standing);
+        // With events left to give, a client that goes on from here must get them.
+        let standing = if self.ready.is_empty() { &self.standing } else { &self.given };
         doc! { "postBatchResumeToken": standing.to_token() }
     }
 }

@@ -102,7 +102,16 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
     };
     cursor.session = session;
+    cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
     call.mongo.cursors.first(call.mongo, cursor, batch, false, call.now).await
+}
+
+fn is_linearizable(call: &Call<'_>) -> Result<bool> {
+    let level = match call.document("readConcern")? {
+        Some(concern) => concern.get("level")?,
+        None => None,
+    };
+    Ok(matches!(level, Some(RawBsonRef::String("linearizable"))))
 }
 
 /// Everything that comes out of a pipeline.
@@ -154,6 +163,9 @@ async fn run_pipeline(
         None => (None, stages.to_owned()),
     };
     let pipeline = Pipeline::parse(&rest, &surroundings.names())?;
+    if pipeline.effect().is_some() && is_linearizable(call)? {
+        return Err(Failure::new(72, "$out and $merge cannot be used with readConcern level linearizable"));
+    }
     if collectionless && made.is_none() && !pipeline.has_source() {
         let message = "{aggregate: 1} is not valid for this pipeline: it needs a stage that makes documents";
         return Err(Failure::new(73, message));
@@ -165,7 +177,7 @@ async fn run_pipeline(
         Some(("$match", RawBsonRef::Document(filter))) => Filter::parse(filter, &surroundings.names())?,
         _ => Filter::all(),
     };
-    let txn = call.mongo.sessions.transaction(call)?;
+    let txn = call.view()?;
     let mut query = Query::new(collection, filter, surroundings.clone(), txn);
     query.hint = hint;
     let mut source = query.open(call.mongo).await?;
@@ -254,7 +266,7 @@ impl Collections for Others<'_> {
             }
             return Ok(());
         }
-        let txn = call.mongo.sessions.transaction(call).map_err(failed)?;
+        let txn = call.view().map_err(failed)?;
         let query = Query::new(Some(found), filter.clone(), self.surroundings.clone(), txn);
         let mut source = handle.block_on(query.open(call.mongo)).map_err(failed)?;
         while let Some(found) = handle.block_on(source.next(call.mongo, call.now)).map_err(failed)? {
@@ -293,6 +305,7 @@ pub async fn find_on_view(call: &Call<'_>, view: &Collection) -> Result<RawDocum
     }
     let results = on_view(call, view, &stages).await?;
     let mut cursor = Cursor::new(view.namespace(), Ready(results), call.now);
+    cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
     cursor.session = call.session.as_ref().map(|session| session.id.clone());
     let batch = call.count("batchSize")?.map(|size| size as usize);
     call.mongo.cursors.first(call.mongo, cursor, batch, call.flag("singleBatch")?, call.now).await
@@ -320,5 +333,5 @@ pub async fn distinct_on_view(call: &Call<'_>, view: &Collection, key: &str) -> 
     for document in on_view(call, view, &match_stage(call.document("query")?)).await? {
         values.take(&document, key)?;
     }
-    values.answer()
+    values.answer(call)
 }

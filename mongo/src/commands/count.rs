@@ -27,13 +27,16 @@ pub async fn count(call: &Call<'_>) -> Result<RawDocumentBuf> {
         (call.count("skip")?.unwrap_or(0), call.integer("limit")?.unwrap_or(0).unsigned_abs());
     let n = match (&collection, query) {
         // Without a filter the engine knows the number.
-        (Some(collection), None) => {
+        (Some(collection), None) if call.get("hint")?.is_none() => {
             call.mongo.engine.usage(&collection.container, call.now).await?.live.documents
         }
         (None, None) => 0,
-        (_, Some(filter)) => {
+        (_, filter) => {
             let surroundings = Surroundings::on(call, collection.as_ref())?;
-            let filter = Filter::parse(filter, &surroundings.names())?;
+            let filter = match filter {
+                Some(filter) => Filter::parse(filter, &surroundings.names())?,
+                None => Filter::all(),
+            };
             let hint = hint_name(collection.as_ref(), call.get("hint")?)?;
             let mut query = Query::new(collection, filter, surroundings, None);
             query.hint = hint;
@@ -69,7 +72,7 @@ pub async fn distinct(call: &Call<'_>) -> Result<RawDocumentBuf> {
         None => Filter::all(),
     };
     let hint = hint_name(collection.as_ref(), call.get("hint")?)?;
-    let txn = call.mongo.sessions.transaction(call)?;
+    let txn = call.view()?;
     let mut query = Query::new(collection, filter, surroundings.clone(), txn);
     query.hint = hint;
     let mut source = query.open(call.mongo).await?;
@@ -77,7 +80,7 @@ pub async fn distinct(call: &Call<'_>) -> Result<RawDocumentBuf> {
     while let Some(found) = source.next(call.mongo, call.now).await? {
         values.take(&found.document, key)?;
     }
-    values.answer()
+    values.answer(call)
 }
 
 /// Values without repeats.
@@ -108,10 +111,13 @@ impl Values {
     }
 
     /// The answer.
-    pub fn answer(self) -> Result<RawDocumentBuf> {
+    pub fn answer(self, call: &Call<'_>) -> Result<RawDocumentBuf> {
         let values = bson::RawArrayBuf::from_iter(self.found);
         let mut answer = RawDocumentBuf::new();
         answer.append(bson::raw::cstr!("values"), values);
+        if let Some((time, _)) = &call.snapshot {
+            answer.append(bson::raw::cstr!("atClusterTime"), *time);
+        }
         Ok(answer)
     }
 }

@@ -1,6 +1,6 @@
 //! `create`: makes a collection or a view.
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 
 use super::reply;
 use crate::{
@@ -74,6 +74,11 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         if let Some(value) = call.get(name)? {
             options.insert(*name, Bson::try_from(value)?);
         }
+    }
+    if let Ok(index) = options.get_document("clusteredIndex") {
+        let name = index.get_str("name").unwrap_or("_id_");
+        let index = doc! { "v": 2, "key": { "_id": 1 }, "name": name, "unique": true };
+        options.insert("clusteredIndex", index);
     }
     if call.flag("capped")? && call.integer("size")?.is_none() {
         return Err(Failure::new(72, "the 'size' field is required when 'capped' is true"));

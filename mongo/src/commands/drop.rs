@@ -6,7 +6,7 @@ use mayfly_engine::Error as EngineError;
 use super::reply;
 use crate::{
     call::{Call, check_collection_name},
-    change_stream::Happening,
+    change_stream::{Farewell, Happening},
     failure::{Failure, Result},
     indexes, namespace,
 };
@@ -18,28 +18,29 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
         return reply(Document::new());
     };
     let count = indexes::shown(&collection).len() as i32;
+    let farewell = Farewell::of(call.mongo, &collection, call.now).await?;
     match call.mongo.engine.delete_container(&collection.container, None).await {
         Ok(()) | Err(EngineError::NotFound(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let time = call.mongo.cluster_time.tick(call.now);
-    call.mongo.streams.tell(
-        Happening::Drop { db: call.db.clone(), name: name.to_owned(), container: collection.container.id },
-        time,
-    );
+    call.mongo.streams.tell(Happening::Drop { db: call.db.clone(), name: name.to_owned(), farewell }, time);
     call.mongo.cursors.kill_of(&collection.namespace());
     reply(doc! { "nIndexesWas": count, "ns": collection.namespace() })
 }
 
 /// `dropDatabase`.
 pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
-    let dropped = namespace::list(&call.mongo.engine, &call.db);
+    let mut dropped = Vec::new();
+    for collection in namespace::list(&call.mongo.engine, &call.db) {
+        let farewell = Farewell::of(call.mongo, &collection, call.now).await?;
+        dropped.push((collection.name, farewell));
+    }
     match call.mongo.engine.delete_database(&call.db, None).await {
         Ok(()) => {
-            for collection in dropped {
+            for (name, farewell) in dropped {
                 let time = call.mongo.cluster_time.tick(call.now);
-                let (db, name, container) = (call.db.clone(), collection.name, collection.container.id);
-                call.mongo.streams.tell(Happening::Drop { db, name, container }, time);
+                call.mongo.streams.tell(Happening::Drop { db: call.db.clone(), name, farewell }, time);
             }
             let time = call.mongo.cluster_time.tick(call.now);
             call.mongo.streams.tell(Happening::DropDatabase { db: call.db.clone() }, time);
@@ -78,6 +79,6 @@ pub async fn rename(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let time = call.mongo.cluster_time.tick(call.now);
     let (from, to) = ((db, name), (to_db, to_name));
     call.mongo.cursors.kill_of(&source.namespace());
-    call.mongo.streams.tell(Happening::Rename { from, to, container: source.container.id }, time);
+    call.mongo.streams.tell(Happening::Rename { from, to }, time);
     reply(Document::new())
 }

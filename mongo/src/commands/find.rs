@@ -1,9 +1,14 @@
 //! `find`.
 
+use std::sync::Arc;
+
 use bson::{RawBsonRef, RawDocumentBuf};
+use mayfly_engine::Container;
 
 use crate::{
+    bounds::IndexBounds,
     call::{Call, integer},
+    capped::{Tail, is_capped},
     cursor::Cursor,
     failure::{Failure, Result},
     filter::Filter,
@@ -59,13 +64,29 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let single = call.flag("singleBatch")?;
     let query = query_of(call, name).await?;
     let keeps_open = call.flag("noCursorTimeout")?;
-    let source = query.open(call.mongo).await?;
-    let mut cursor = Cursor::new(format!("{}.{name}", call.db), source, call.now);
+    let namespace = format!("{}.{name}", call.db);
+    let mut cursor = match tailed(call, &query).await? {
+        Some(container) => {
+            Cursor::new(namespace, Tail::new(query, container, call.flag("awaitData")?), call.now)
+        }
+        None => Cursor::new(namespace, query.open(call.mongo).await?, call.now),
+    };
     cursor.session = call.session.as_ref().map(|session| session.id.clone());
     cursor.txn_number =
         call.session.as_ref().filter(|session| session.in_transaction).and_then(|s| s.txn_number);
     cursor.keeps_open = keeps_open;
+    cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
     call.mongo.cursors.first(call.mongo, cursor, batch, single, call.now).await
+}
+
+/// The container whose end a tailable cursor stays at; a collection without documents has none.
+async fn tailed(call: &Call<'_>, query: &Query) -> Result<Option<Arc<Container>>> {
+    let Some(collection) = query.collection.as_ref().filter(|_| call.flag("tailable").unwrap_or(false))
+    else {
+        return Ok(None);
+    };
+    let live = call.mongo.engine.usage(&collection.container, call.now).await?.live;
+    Ok((live.documents > 0).then(|| collection.container.clone()))
 }
 
 /// The query that a `find` describes.
@@ -77,7 +98,7 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
         Some(filter) => Filter::parse(filter, &names)?,
         None => Filter::all(),
     };
-    for refused in ["min", "max", "returnKey", "showRecordId"] {
+    for refused in ["returnKey", "showRecordId"] {
         let used = match call.get(refused)? {
             Some(RawBsonRef::Document(bounds)) => !bounds.is_empty(),
             Some(RawBsonRef::Boolean(flag)) => flag,
@@ -87,18 +108,11 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
             return Err(Failure::new(238, format!("find with {refused} is not supported")));
         }
     }
-    if call.flag("tailable")? {
-        let capped = collection
-            .as_ref()
-            .is_some_and(|collection| collection.options().get_bool("capped").unwrap_or(false));
-        let message = if capped {
-            "tailable cursors are not supported"
-        } else {
-            "error processing query: tailable cursor requested on non capped collection"
-        };
-        return Err(Failure::new(if capped { 238 } else { 2 }, message));
+    if call.flag("tailable")? && collection.as_ref().is_some_and(|collection| !is_capped(collection)) {
+        let message = "error processing query: tailable cursor requested on non capped collection";
+        return Err(Failure::bad_value(message));
     }
-    if call.flag("awaitData")? {
+    if call.flag("awaitData")? && !call.flag("tailable")? {
         return Err(Failure::new(9, "Cannot set 'awaitData' without also setting 'tailable'"));
     }
     let projection = match call.document("projection")?.filter(|projection| !projection.is_empty()) {
@@ -106,7 +120,8 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
         None => None,
     };
     let hint = hint_name(collection.as_ref(), call.get("hint")?)?;
-    let txn = call.mongo.sessions.transaction(call)?;
+    let bounds = IndexBounds::parse(call, collection.as_ref(), hint.as_deref())?;
+    let txn = call.view()?;
     let mut query = Query::new(collection, filter, surroundings, txn);
     if let Some(sort) = call.document("sort")?.filter(|sort| !sort.is_empty()) {
         match sort.get("$natural")?.and_then(integer) {
@@ -117,6 +132,7 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
     query.skip = call.count("skip")?.unwrap_or(0);
     query.limit = call.count("limit")?.filter(|limit| *limit > 0);
     query.projection = projection;
+    query.bounds = bounds;
     query.hint = hint;
     Ok(query)
 }

@@ -36,7 +36,7 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
     };
     let session = call.session.as_ref().map(|session| session.id.as_slice());
     let mut taken = call.mongo.cursors.take(id, &format!("{}.{name}", call.db), session)?;
-    let waits = taken.cursor().is_some_and(|cursor| cursor.waits());
+    let waits = taken.cursor().is_some_and(|cursor| cursor.is_waited_for());
     let patience = Duration::from_millis(call.count("maxTimeMS")?.unwrap_or(AWAIT_MS));
     let watch = Stopwatch::start();
     loop {

@@ -126,6 +126,14 @@ pub async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> 
         return Err(Failure::new(67, message));
     }
     let expires = wanted.expire_after;
+    // What an index holds is compared byte by byte: it could not keep such a promise.
+    let (own, options) = (wanted.spec.get_document("collation").ok(), collection.options());
+    let collation = own.or(options.get_document("collation").ok());
+    if wanted.rule.unique
+        && collation.is_some_and(|collation| collation.get_str("locale").ok() != Some("simple"))
+    {
+        return Err(Failure::new(238, "a unique index with a collation is not supported"));
+    }
     if !collection.container.is_collection() && !wanted.rule.is_default_ttl && expires.is_none() {
         let message = format!(
             "{} was made through the NoSQL API and is indexed by its indexing policy; only TTL indexes can be added here",

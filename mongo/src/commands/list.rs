@@ -100,7 +100,10 @@ fn entry(collection: &Collection) -> Document {
         };
     }
     let info = doc! { "readOnly": false, "uuid": collection.uuid() };
-    doc! {
-        "name": &collection.name, "type": "collection", "options": options, "info": info, "idIndex": id_index(),
+    let clustered = options.contains_key("clusteredIndex");
+    let mut entry = doc! { "name": &collection.name, "type": "collection", "options": options, "info": info };
+    if !clustered {
+        entry.insert("idIndex", id_index());
     }
+    entry
 }

@@ -291,6 +291,12 @@ pub const COMMANDS: &[CommandInfo] = &[
         .alias(&["dbstats"]),
     CommandInfo::new("dataSize", Access::Read, "the size of a collection", handler!(stats::data_size)),
     CommandInfo::new("validate", Access::Read, "whether a collection is sound", handler!(stats::validate)),
+    CommandInfo::new(
+        "checkMetadataConsistency",
+        Access::Read,
+        "what shards disagree about: there are none",
+        handler!(stats::metadata_consistency),
+    ),
     CommandInfo::new("top", Access::User, "use of collections: not counted", handler!(stats::top)).admin(),
     CommandInfo::new("createUser", Access::Admin, "makes a user", handler!(user_commands::create)),
     CommandInfo::new("updateUser", Access::Admin, "changes a user", handler!(user_commands::update)),

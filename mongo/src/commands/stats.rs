@@ -5,6 +5,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 use super::reply;
 use crate::{
     call::Call,
+    cursor::{Cursor, Ready},
     failure::{Failure, Result},
     indexes,
     namespace::{self, Collection, not_found},
@@ -116,6 +117,11 @@ pub async fn validate(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if collection.view().is_some() {
         return Err(Failure::new(166, "Cannot validate a view"));
     }
+    if call.flag("background")? && call.flag("full")? {
+        let message =
+            "Running the validate command with both { background: true } and { full: true } is not supported";
+        return Err(Failure::new(72, message));
+    }
     let live = call.mongo.engine.usage(&collection.container, call.now).await?.live;
     let shown = indexes::shown(&collection);
     let names = || shown.iter().map(|index| index.get_str("name").unwrap_or_default().to_owned());
@@ -139,6 +145,16 @@ pub async fn validate(call: &Call<'_>) -> Result<RawDocumentBuf> {
         "missingIndexEntries": Vec::<Bson>::new(),
         "corruptRecords": Vec::<Bson>::new(),
     })
+}
+
+/// `checkMetadataConsistency`: of a collection, or of a database.
+pub async fn metadata_consistency(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let namespace = match call.get("checkMetadataConsistency")? {
+        Some(bson::RawBsonRef::String(name)) => format!("{}.{name}", call.db),
+        _ => format!("{}.$cmd.aggregate", call.db),
+    };
+    let cursor = Cursor::new(namespace, Ready(Default::default()), call.now);
+    call.mongo.cursors.first(call.mongo, cursor, None, false, call.now).await
 }
 
 /// `top`.

@@ -49,6 +49,16 @@ pub trait Source: Send {
         false
     }
 
+    /// Whether a request for more waits until there is something.
+    fn is_waited_for(&self) -> bool {
+        self.waits()
+    }
+
+    /// Whether it knows that nothing comes any more, without looking.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// Further fields of the cursor in an answer, such as a resume token.
     fn fields(&self) -> Document {
         Document::new()
@@ -59,6 +69,10 @@ pub trait Source: Send {
 pub struct Ready(pub std::collections::VecDeque<RawDocumentBuf>);
 
 impl Source for Ready {
+    fn is_done(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn pull<'a>(&'a mut self, _: &'a Mongo, _: Timestamp) -> Pull<'a> {
         Box::pin(async move { Ok(self.0.pop_front().map_or(Pulled::End, Pulled::Document)) })
     }
@@ -74,6 +88,8 @@ pub struct Cursor {
     pub txn_number: Option<i64>,
     /// Whether it is left open however long nobody uses it.
     pub keeps_open: bool,
+    /// The moment it reads, if it was asked for one.
+    pub at: Option<bson::Timestamp>,
     source: Box<dyn Source>,
     /// Pulled, but without room in the last batch.
     next: Option<RawDocumentBuf>,
@@ -88,15 +104,16 @@ impl Cursor {
             session: None,
             txn_number: None,
             keeps_open: false,
+            at: None,
             source: Box::new(source),
             next: None,
             used: now,
         }
     }
 
-    /// Whether a batch without documents is no end.
-    pub fn waits(&self) -> bool {
-        self.source.waits()
+    /// Whether a request for more waits until there is something.
+    pub fn is_waited_for(&self) -> bool {
+        self.source.is_waited_for()
     }
 
     /// The next batch, and whether that was all.
@@ -130,17 +147,10 @@ impl Cursor {
         Ok((batch, count, false))
     }
 
-    /// Whether there is nothing more; a source that waits never says so.
-    async fn is_at_end(&mut self, mongo: &Mongo, now: Timestamp) -> Result<bool> {
-        if self.next.is_some() || self.source.waits() {
-            return Ok(false);
-        }
-        match self.source.pull(mongo, now).await? {
-            Pulled::Document(document) => self.next = Some(document),
-            Pulled::Nothing => {}
-            Pulled::End => return Ok(true),
-        }
-        Ok(false)
+    /// Whether there is nothing more, as far as the source knows without looking. As with MongoDB, a client whose
+    /// batch was filled comes again to learn that that was all.
+    fn is_at_end(&self) -> bool {
+        self.next.is_none() && self.source.is_done()
     }
 }
 
@@ -182,11 +192,11 @@ impl Cursors {
         let wanted = size.unwrap_or(FIRST_BATCH);
         let (batch, count, mut ended) = cursor.batch(mongo, wanted, now).await?;
         mongo.counters.returned.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
-        // A client that got less than it asked for would come again only to learn that there is nothing.
-        if !ended && !single && wanted > 0 {
-            ended = cursor.is_at_end(mongo, now).await?;
+        ended |= wanted > 0 && cursor.is_at_end();
+        let mut fields = cursor.source.fields();
+        if let Some(time) = cursor.at {
+            fields.insert("atClusterTime", time);
         }
-        let fields = cursor.source.fields();
         let namespace = cursor.namespace.clone();
         let id = if ended || single { 0 } else { self.open(mongo, cursor)? };
         Ok(answer("firstBatch", batch, id, &namespace, fields))
@@ -324,9 +334,7 @@ impl Taken<'_> {
                 return Err(failure);
             }
         };
-        if !ended && count > 0 {
-            ended = cursor.is_at_end(mongo, now).await?;
-        }
+        ended |= count > 0 && cursor.is_at_end();
         mongo.counters.returned.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
         let (namespace, fields) = (cursor.namespace.clone(), cursor.source.fields());
         if ended {

@@ -21,7 +21,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     function("$max", "the largest", super::ANY, |args| extreme(args, |ordering| ordering.is_gt())),
     function("$stdDevPop", "standard deviation of all", super::ANY, |args| deviation(args, false)),
     function("$stdDevSamp", "standard deviation of a sample", super::ANY, |args| deviation(args, true)),
-    form("$median", "the middle value", |name, operand, scope| percentile(name, operand, scope)),
+    form("$median", "the middle value", percentile),
     form("$percentile", "values at shares of the order", |name, operand, scope| {
         percentile(name, operand, scope)
     }),

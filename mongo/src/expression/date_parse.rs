@@ -221,7 +221,7 @@ fn read_free(text: &str) -> Option<Found> {
 }
 
 fn read_time(mut found: Found, text: &str) -> Option<Found> {
-    let mut rest = text.trim_start_matches(|c: char| c == ' ' || c == ',');
+    let mut rest = text.trim_start_matches([' ', ',']);
     if !take(&mut rest, "T") {
         take(&mut rest, "t");
     }

@@ -57,7 +57,7 @@ fn input(name: &str, code: i32, value: super::Out) -> Result<Option<Vec<Value>>>
 }
 
 /// The name of the variable for the item: `this` unless `as` says otherwise.
-fn item_name<'a>(object: &'a bson::RawDocument) -> Result<&'a str> {
+fn item_name(object: &bson::RawDocument) -> Result<&str> {
     match field(object, "as") {
         None => Ok("this"),
         Some(Ref::String(name)) => check_variable(name).map(|()| name),

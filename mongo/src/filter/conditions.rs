@@ -49,6 +49,21 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// The filter as conditions that all hold; none if there is more to it.
+    pub fn conditions(&self) -> Option<Vec<Condition<'_>>> {
+        fn leaves(node: &Node) -> Option<usize> {
+            match node {
+                Node::And(nodes) => nodes.iter().map(leaves).sum(),
+                Node::Field { .. } => Some(1),
+                _ => None,
+            }
+        }
+        let all = self.narrowing().all;
+        (leaves(&self.node)? == all.len()).then_some(all)
+    }
+}
+
 fn collect<'a>(node: &'a Node, narrowing: &mut Narrowing<'a>) {
     match node {
         Node::And(nodes) => nodes.iter().for_each(|node| collect(node, narrowing)),

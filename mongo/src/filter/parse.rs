@@ -112,7 +112,7 @@ fn parse_top(name: &str, value: Ref<'_>, place: Place<'_>) -> Result<Option<Node
             _ => bail!(FAILED_TO_PARSE, "{name} must be an integer value of 1"),
         },
         "$where" => bail!(BAD_VALUE, "$where is not supported: this server does not run JavaScript"),
-        "$text" => bail!(27, "text index required for $text query"),
+        "$text" => bail!(27, "text search is not supported: no index could answer $text"),
         _ => bail!(
             BAD_VALUE,
             "unknown top level operator: {name}. If you have a field name that starts with a '$' symbol, consider \

@@ -14,7 +14,9 @@ use crate::expression::{
 };
 use crate::number::{Number, Sum};
 use crate::sort::SortPattern;
-use crate::values::{Ref, Value, array, as_double, field, fields, is_nullish, items, type_name_opt};
+use crate::values::{
+    Ref, Value, array, as_double, as_integer, field, fields, is_nullish, items, type_name_opt,
+};
 
 /// Collects documents and gives a value.
 pub(crate) trait Accumulator {
@@ -76,16 +78,14 @@ pub const ACCUMULATORS: &[AccumulatorDefinition] = &[
         names,
         Distinct::default
     )),
-    accumulator!("$concatArrays", "items of all arrays", |_, operand, names| folded(
-        operand,
-        names,
-        Concatenated::default
-    )),
-    accumulator!("$setUnion", "all different items", |_, operand, names| folded(
-        operand,
-        names,
-        United::default
-    )),
+    accumulator!("$concatArrays", "items of all arrays", |name, operand, names| {
+        check_not_list(name, operand)?;
+        folded(operand, names, Concatenated::default)
+    }),
+    accumulator!("$setUnion", "all different items", |name, operand, names| {
+        check_not_list(name, operand)?;
+        folded(operand, names, United::default)
+    }),
     accumulator!("$mergeObjects", "one object of all", |_, operand, names| folded(
         operand,
         names,
@@ -155,17 +155,20 @@ impl<F: Fold> Accumulator for Folded<F> {
 }
 
 fn folded<F: Fold>(operand: Ref<'_>, names: &Names, make: fn() -> F) -> Result<Maker> {
-    if let Ref::Array(list) = operand
-        && items(list).count() != 1
-    {
-        bail!(40237, "The accumulator is a unary operator");
-    }
     let operand = match operand {
         Ref::Array(list) => items(list).next().unwrap_or(operand),
         other => other,
     };
     let input = Arc::new(parse_expression(operand, &mut Scope::new(names))?);
     Ok(Box::new(move || Box::new(Folded { input: input.clone(), fold: make() })))
+}
+
+/// What takes an array as its value takes no list of operands.
+fn check_not_list(name: &str, operand: Ref<'_>) -> Result<()> {
+    match operand {
+        Ref::Array(_) => bail!(40237, "The {name} accumulator is a unary operator"),
+        _ => Ok(()),
+    }
 }
 
 struct Summing {
@@ -360,7 +363,11 @@ struct Merged(Vec<(String, Value)>);
 
 impl Fold for Merged {
     fn fold(&mut self, value: Option<Value>, _: &Context<'_>) -> Result<()> {
-        merge_into(&mut self.0, value.as_ref().map(Value::as_raw_bson_ref))
+        let value = value.as_ref().map(Value::as_raw_bson_ref);
+        if !is_nullish(value) && !matches!(value, Some(Ref::Document(_))) {
+            bail!(5911200, "$mergeObjects only supports objects, but found {}", type_name_opt(value));
+        }
+        merge_into(&mut self.0, value)
     }
 
     fn result(&self, _: &Context<'_>) -> Result<Value> {
@@ -420,6 +427,9 @@ fn object<'a>(name: &str, operand: Ref<'a>, known: &[&str], code: i32) -> Result
 fn constant_count(name: &str, object: &RawDocument, names: &Names) -> Result<usize> {
     let Some(n) = field(object, "n") else { bail!(5787906, "Missing value for 'n' in {name}") };
     match parse_expression(n, &mut Scope::new(names))? {
+        Expr::Constant(Some(n)) if as_integer(n.as_raw_bson_ref()).is_some_and(|n| n <= 0) => {
+            bail!(7548606, "'n' must be greater than 0 in {name}")
+        }
         Expr::Constant(n) => count(name, n.as_ref().map(Value::as_raw_bson_ref)),
         _ => bail!(NOT_IMPLEMENTED, "{name} with an 'n' that is not a constant is not supported"),
     }
@@ -526,8 +536,11 @@ struct Ranked {
 impl Accumulator for Ranked {
     fn add(&mut self, env: &mut Env<'_>) -> Result<()> {
         let key = self.pattern.key(env.root, env.context)?;
-        let place =
-            self.held.partition_point(|(known, _)| self.pattern.compare(known, &key, env.context).is_le());
+        // Of equals, the one that came first stays.
+        let place = self.held.partition_point(|(known, _)| {
+            let ordering = self.pattern.compare(known, &key, env.context);
+            if self.bottom { ordering.is_lt() } else { ordering.is_le() }
+        });
         let n = self.n.unwrap_or(1);
         if !self.bottom && place >= n {
             return Ok(());

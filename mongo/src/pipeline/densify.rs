@@ -175,6 +175,9 @@ impl Operator for DensifyOperator<'_> {
             }
             Some(value @ Ref::DateTime(_)) => Value::from(value),
             Some(value) if is_number(value) && self.stage.unit.is_none() => Value::from(value),
+            Some(value) if is_number(value) => {
+                bail!(6053600, "$densify of numbers takes no unit")
+            }
             Some(_) => bail!(5733201, "Densify field type must be numeric or a date with a unit"),
         };
         let key: Vec<Option<Value>> =

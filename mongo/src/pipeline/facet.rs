@@ -37,6 +37,10 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
             if let Some((inner, _)) = fields(stage).next()
                 && REFUSED.contains(&inner)
             {
+                let is_empty = |value: Ref<'_>| value.as_document().is_none_or(|inside| inside.is_empty());
+                if inner == "$facet" && fields(stage).all(|(_, value)| is_empty(value)) {
+                    bail!(40169, "the $facet specification must be a non-empty object");
+                }
                 bail!(40600, "{inner} is not allowed to be used within a $facet stage");
             }
         }

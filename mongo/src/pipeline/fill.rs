@@ -40,6 +40,9 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
             (Some(Ref::String(method)), None) => {
                 let own = format!("${path}");
                 let input = Arc::new(parse_expression(Ref::String(&own), &mut Scope::new(place.names))?);
+                if !["locf", "linear"].contains(&method) {
+                    bail!(6050202, "Method must be either 'locf' or 'linear'");
+                }
                 if pattern.is_none() {
                     bail!(
                         if method == "linear" { 605001 } else { 6050204 },
@@ -47,9 +50,8 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                     );
                 }
                 let column = match method {
-                    "locf" => locf(input),
                     "linear" => linear_fill(input),
-                    _ => bail!(6050202, "Method must be either 'locf' or 'linear'"),
+                    _ => locf(input),
                 };
                 outputs.push((split_path(path)?, column));
             }

@@ -8,7 +8,7 @@ use super::lookup::{collection, fetch, local_values};
 use super::unwind::with_nested;
 use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
 use crate::collation::Ordered;
-use crate::error::{Result, bail};
+use crate::error::{FAILED_TO_PARSE, Result, bail};
 use crate::expression::{Expression, split_path};
 use crate::filter::{Filter, membership_filter};
 use crate::values::{Ref, Value, array, as_integer, field, fields, items, type_name};
@@ -30,7 +30,7 @@ struct GraphLookup {
 fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(object) = operand else {
         bail!(
-            40327,
+            FAILED_TO_PARSE,
             "the $graphLookup stage specification must be an object, but found {}",
             type_name(operand)
         );
@@ -105,7 +105,7 @@ impl Operator for GraphOperator<'_> {
         let mut frontier = match start.evaluate(&document, self.run.context)? {
             Some(Value::Array(list)) => items(&list).map(Value::from).collect(),
             Some(value) => vec![value],
-            None => vec![Value::Null],
+            None => Vec::new(),
         };
         let (mut reached, mut found, mut bytes, mut depth) = (BTreeMap::new(), Vec::new(), 0, 0_i64);
         while !frontier.is_empty() && depth_max.is_none_or(|max| depth <= max) {

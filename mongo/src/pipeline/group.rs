@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::{Result, bail};
 use crate::expression::{Env, Expression, Names};
 use crate::sort::SortPattern;
-use crate::values::{Ref, Value, fields, put, type_name};
+use crate::values::{Ref, Value, fields, items, put, type_name};
 
 pub(super) const STAGES: &[StageDefinition] = &[
     StageDefinition { name: "$group", help: "one document for each key, with accumulators", parse },
@@ -44,6 +44,11 @@ pub(super) fn accumulated(name: &str, value: Ref<'_>, names: &Names) -> Result<F
     if entries.next().is_some() {
         bail!(40238, "The field '{name}' must specify one accumulator");
     }
+    if let Ref::Array(list) = operand
+        && items(list).count() != 1
+    {
+        bail!(40237, "The {operator} accumulator is a unary operator");
+    }
     match find(operator) {
         Some(definition) => {
             Ok(Field { name: name.to_string(), make: (definition.parse)(operator, operand, names)? })
@@ -61,8 +66,11 @@ pub(super) struct Group {
 /// What documents are grouped by.
 pub(super) enum Key {
     Expression(Expression),
-    Function(Box<dyn Fn(&RawDocument, &Context<'_>) -> Result<Value> + Send + Sync>),
+    Function(KeyFunction),
 }
+
+/// Computes the key of a document; for stages that group by more than an expression.
+type KeyFunction = Box<dyn Fn(&RawDocument, &Context<'_>) -> Result<Value> + Send + Sync>;
 
 fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(specification) = operand else {
@@ -75,7 +83,7 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                 if key.is_some() {
                     bail!(15948, "a group's _id may only be specified once");
                 }
-                key = Some(Expression::parse_key(value, place.names)?);
+                key = Some(Expression::parse(value, place.names)?);
             }
             "$doingMerge" | "$willBeMerged" => bail!(17030, "{name} is an internal option"),
             _ => parsed.push(accumulated(name, value, place.names)?),

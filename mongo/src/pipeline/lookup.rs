@@ -4,7 +4,7 @@ use bson::{RawDocument, RawDocumentBuf};
 
 use super::unwind::with_nested;
 use super::{Operator, Parsed, Pipeline, Place, Run, Stage, StageDefinition};
-use crate::error::{FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
+use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, UNKNOWN_FIELD, bail};
 use crate::expression::{Expression, Names, split_path};
 use crate::filter::{Filter, membership_filter};
 use crate::values::{Ref, Value, array, field, fields, items, type_name};
@@ -83,10 +83,12 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                     type_name(other)
                 )
             }
-            _ => bail!(FAILED_TO_PARSE, "unknown argument to $lookup: {name}"),
+            _ => bail!(UNKNOWN_FIELD, "BSON field '$lookup.{name}' is an unknown field."),
         }
     }
-    let Some(target) = target else { bail!(FAILED_TO_PARSE, "must specify 'as' field for a $lookup") };
+    let Some(target) = target else {
+        bail!(MISSING_FIELD, "BSON field '$lookup.as' is missing but a required field")
+    };
     let equality = match (local, foreign) {
         (Some(local), Some(foreign)) => Some((local, foreign)),
         (None, None) => None,
@@ -108,10 +110,8 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     names.0.extend(lets.iter().map(|(name, _)| name.clone()));
     let pipeline =
         stages.map(|stages| Pipeline::parse_within(stages, &names, false, place.depth + 1)).transpose()?;
-    if let Some(inner) = &pipeline {
-        if inner.effect().is_some() {
-            bail!(51047, "$out and $merge are not allowed within a $lookup's sub-pipeline");
-        }
+    if pipeline.as_ref().is_some_and(|inner| inner.effect().is_some()) {
+        bail!(51047, "$out and $merge are not allowed within a $lookup's sub-pipeline");
     }
     if from.is_none() && !pipeline.as_ref().is_some_and(Pipeline::has_source) {
         bail!(FAILED_TO_PARSE, "must specify 'from' field for a $lookup");
@@ -171,14 +171,20 @@ impl LookupOperator<'_> {
     fn matches(&self, document: &RawDocument) -> Result<Vec<RawDocumentBuf>> {
         let Lookup { from, equality, variables, pipeline, .. } = self.lookup;
         let filter = match equality {
-            Some((local, foreign)) => membership_filter(foreign, local_values(document, local)),
+            Some((local, foreign)) => {
+                let mut values = local_values(document, local);
+                // An empty array is as good as nothing, and nothing matches null.
+                if values.is_empty() {
+                    values.push(Value::Null);
+                }
+                membership_filter(foreign, values)
+            }
             None => Filter::all(),
         };
         let mut context = self.run.context.clone();
         for (name, expression) in variables {
             let value = expression.evaluate(document, self.run.context)?;
-            // A missing value stays a variable: it is null to the inner pipeline.
-            context.variables.push((name.clone(), value.unwrap_or(Value::Null)));
+            context.variables.push((name.clone(), value.unwrap_or(Value::Undefined)));
         }
         let found = match (from, pipeline) {
             (_, Some(pipeline)) if pipeline.has_source() => pipeline.source_documents(&context)?,

@@ -118,7 +118,7 @@ fn merge(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
         return Ok(effect((None, collection.to_string())));
     }
     let Ref::Document(_) = operand else {
-        bail!(51182, "$merge only supports a string or object argument, not {}", type_name(operand));
+        bail!(TYPE_MISMATCH, "$merge only supports a string or object argument, not {}", type_name(operand));
     };
     let object = options(
         name,

@@ -4,7 +4,7 @@ use super::{Parsed, Place, StageDefinition, each, options};
 use crate::error::{MISSING_FIELD, Result, bail};
 use crate::expression::Expression;
 use crate::projection::Projection;
-use crate::values::{Ref, Value, field, fields, items, show, type_name_opt};
+use crate::values::{Ref, Value, field, items, show, type_name_opt};
 
 pub(super) const STAGES: &[StageDefinition] = &[
     StageDefinition { name: "$project", help: "fields kept, left out or computed", parse: project },
@@ -31,9 +31,6 @@ fn add_fields(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> 
     let Ref::Document(specification) = operand else {
         bail!(40272, "{name} specification stage must be an object, got {}", type_name_opt(Some(operand)));
     };
-    if fields(specification).next().is_none() {
-        bail!(40177, "Invalid {name} :: caused by :: specification must have at least one field");
-    }
     let projection = Projection::parse_add(specification, place.names)?;
     Ok(each(move |document, context| projection.apply(&document, context).map(Some)))
 }

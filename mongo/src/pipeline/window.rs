@@ -110,6 +110,7 @@ impl Window {
             }
             Window::Range { low, high, unit } => {
                 let own = part.sort_value(at).cloned().unwrap_or(Value::Null);
+                let from_current = *low == Bound::Current;
                 let low = moved(&own, low, *unit)?;
                 let high = moved(&own, high, *unit)?;
                 let compare = |place: usize, bound: &Value| {
@@ -119,7 +120,8 @@ impl Window {
                 let places = 0..count;
                 let start =
                     places.clone().find(|place| low.as_ref().is_none_or(|low| compare(*place, low).is_ge()));
-                let start = start.unwrap_or(count);
+                // Of equals, the window that begins with the current document begins with itself.
+                let start = if from_current { at } else { start.unwrap_or(count) };
                 let end =
                     places.rev().find(|place| high.as_ref().is_none_or(|high| compare(*place, high).is_le()));
                 Ok(start..end.map_or(start, |end| (end + 1).max(start)))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::accumulators::find;
 use super::window::{Bound, Part, Window};
+use crate::decimal::Decimal;
 use crate::error::{FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
 use crate::expression::{Env, Expr, Names, Scope, Unit, parse_expression};
 use crate::values::{Ref, Value, as_double, as_integer, field, fields, is_nullish, items};
@@ -183,8 +184,8 @@ fn shift(operand: Ref<'_>, names: &Names) -> Result<Column> {
         let values = evaluated(part, &output)?;
         Ok((0..values.len() as i64)
             .map(|at| match usize::try_from(at.saturating_add(by)).ok().and_then(|place| values.get(place)) {
-                Some(value) => Some(value.clone().unwrap_or(Value::Null)),
-                None => Some(default.clone()),
+                Some(Some(value)) => Some(value.clone()),
+                _ => Some(default.clone()),
             })
             .collect())
     }))
@@ -225,16 +226,20 @@ fn slope_or_area(name: &str, operand: Ref<'_>, window: Window, names: &Names) ->
         for at in 0..part.documents.len() {
             let is_date = matches!(part.sort_value(at), Some(Value::DateTime(_)));
             if is_date && unit.is_none() {
-                bail!(5624900, "$derivative and $integral need a 'unit' where the sortBy is a date");
+                bail!(5624901, "$derivative and $integral need a 'unit' where the sortBy is a date");
             }
             if !is_date && unit.is_some() {
-                bail!(5624901, "$derivative and $integral with 'unit' expect the sortBy field to be a date");
+                bail!(5624900, "$derivative and $integral with 'unit' expect the sortBy field to be a date");
             }
         }
         let scale = unit.unwrap_or(1.0);
         let mut column = Vec::new();
         for at in 0..part.documents.len() {
             let frame = window.frame(part, at)?;
+            if area && frame.len() < 2 {
+                column.push(Some(Value::Int32(0)));
+                continue;
+            }
             let value = if area {
                 let pairs = frame.clone().zip(frame.clone().skip(1));
                 let parts = pairs.map(|(a, b)| {
@@ -266,27 +271,27 @@ fn moving_average(operand: Ref<'_>, names: &Names) -> Result<Column> {
     let input = parse_expression(input, &mut Scope::new(names))?;
     let alpha = match (field(object, "N"), field(object, "alpha")) {
         (Some(n), None) => match as_integer(n) {
-            Some(n) if n > 0 => 2.0 / (n as f64 + 1.0),
+            Some(n) if n > 0 => Decimal::from_i64(2).divide(Decimal::from_i64(n.saturating_add(1))),
             _ => bail!(FAILED_TO_PARSE, "'N' field must be an integer greater than zero"),
         },
         (None, Some(alpha)) => match as_double(alpha) {
-            Some(alpha) if alpha > 0.0 && alpha < 1.0 => alpha,
+            Some(alpha) if alpha > 0.0 && alpha < 1.0 => Decimal::exactly(alpha),
             _ => bail!(FAILED_TO_PARSE, "'alpha' must be between 0 and 1 (exclusive)"),
         },
         _ => bail!(FAILED_TO_PARSE, "$expMovingAvg requires either 'N' or 'alpha'"),
     };
+    let rest = Decimal::from_i64(1).subtract(alpha);
     Ok(Box::new(move |part| {
-        let mut average: Option<f64> = None;
+        let mut average: Option<Decimal> = None;
         let values = evaluated(part, &input)?.into_iter();
         Ok(values
             .map(|value| {
                 let number = value.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
-                if let Some(number) = number {
-                    average =
-                        Some(average.map_or(number, |average| number * alpha + average * (1.0 - alpha)));
-                    return Some(average.map_or(Value::Null, Value::Double));
+                if let Some(number) = number.map(Decimal::exactly) {
+                    let moved = |average: Decimal| number.multiply(alpha).add(average.multiply(rest));
+                    average = Some(average.map_or(number, moved));
                 }
-                Some(average.map_or(Value::Null, Value::Double))
+                Some(average.map_or(Value::Null, |average| Value::Double(average.to_f64())))
             })
             .collect())
     }))
@@ -312,9 +317,14 @@ fn covariance(operand: Ref<'_>, window: Window, sample: bool, names: &Names) -> 
                 window.frame(part, at)?.filter_map(|at| number(0, at).zip(number(1, at))).collect();
             let count = pairs.len() as f64;
             let divisor = if sample { count - 1.0 } else { count };
-            let (x, y) =
-                pairs.iter().fold((0.0, 0.0), |(x, y), pair| (x + pair.0 / count, y + pair.1 / count));
-            let sum: f64 = pairs.iter().map(|pair| (pair.0 - x) * (pair.1 - y)).sum();
+            // One after the other, as MongoDB does it: the last digit depends on the way.
+            let (mut x, mut y, mut sum) = (0.0, 0.0, 0.0);
+            for (place, pair) in pairs.iter().enumerate() {
+                let (count, far) = ((place + 1) as f64, pair.0 - x);
+                x += far / count;
+                y += (pair.1 - y) / count;
+                sum += far * (pair.1 - y);
+            }
             out.push(Some(if divisor > 0.0 { Value::Double(sum / divisor) } else { Value::Null }));
         }
         Ok(out)

@@ -3,7 +3,7 @@
 use bson::RawDocument;
 
 use super::{Action, Projection, ProjectionKind, Tree};
-use crate::error::{BAD_VALUE, Result, bail};
+use crate::error::{BAD_VALUE, MongoError, Result, bail};
 use crate::expression::{Names, Scope, is_expression, parse_expression, split_path};
 use crate::filter::Filter;
 use crate::values::{Ref, as_double, fields, is_number, is_truthy, items, put};
@@ -262,6 +262,9 @@ pub(super) fn project(projection: &RawDocument, names: &Names) -> Result<Project
             "Invalid $project :: caused by :: projection specification must have at least one field"
         );
     }
+    if fields(projection).any(|(name, _)| name.ends_with(".$")) {
+        bail!(31324, "positional projection is not allowed in aggregate projection");
+    }
     let mut parser = Parser::new(Dialect::Project, names, None);
     parser.object(&[], projection)?;
     parser.finish()
@@ -269,7 +272,11 @@ pub(super) fn project(projection: &RawDocument, names: &Names) -> Result<Project
 
 pub(super) fn add_fields(specification: &RawDocument, names: &Names) -> Result<Projection> {
     let mut parser = Parser::new(Dialect::Add, names, None);
-    parser.object(&[], specification)?;
+    parser.object(&[], specification).map_err(|error| match error.code {
+        // Paths that meet have a number of their own here.
+        31249 | 31250 => MongoError::new(40176, error.message),
+        _ => error,
+    })?;
     parser.finish()
 }
 

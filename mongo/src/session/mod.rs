@@ -7,7 +7,7 @@ mod registry;
 
 use bson::{Document, RawBsonRef, RawDocumentBuf};
 
-pub use registry::{Sessions, Txn};
+pub use registry::{SESSION_MINUTES, Sessions, Txn};
 
 use crate::{
     call::{Call, integer, wrong_type},

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A session that nobody used for this long is forgotten.
-const SESSION_MINUTES: u64 = 30;
+pub const SESSION_MINUTES: u64 = 30;
 
 /// The longest a transaction may be open.
 const TRANSACTION_SECONDS: u64 = 60;
@@ -74,6 +74,11 @@ pub struct Txn {
 }
 
 impl Txn {
+    /// A view that nobody writes to.
+    pub fn reading(view: View, now: Timestamp) -> Self {
+        Self { began: now, stage: Mutex::new(Stage::Open), view, writes: Mutex::default() }
+    }
+
     /// What the transaction has made of a document, if it has written it: the new version, or that it is gone.
     pub fn written(&self, container: u32, id: &DocumentId) -> Option<Option<RawDocumentBuf>> {
         let writes = self.writes.lock();
@@ -104,6 +109,11 @@ impl Sessions {
         }
         let session = Session { used: now, number: -1, statements: None, fresh: true, transaction: None };
         open.insert(id.to_vec(), session);
+    }
+
+    /// The open sessions, and when each was last used.
+    pub fn list(&self) -> Vec<(Vec<u8>, Timestamp)> {
+        self.open.lock().iter().map(|(id, session)| (id.clone(), session.used)).collect()
     }
 
     /// How many sessions are open.

@@ -64,8 +64,11 @@ pub(super) enum Change {
     },
     Pull(Condition),
     PullAll(Vec<Value>),
-    Bits(Vec<(fn(i64, i64) -> i64, Value)>),
+    Bits(Vec<BitChange>),
 }
+
+/// How two integers are combined, and with which.
+pub(super) type BitChange = (fn(i64, i64) -> i64, Value);
 
 impl Operation {
     /// Where a field may appear: that decides the order of changes.
@@ -222,12 +225,7 @@ fn rename(source: &[String], target: &[String], tree: &mut Tree, document: &RawD
     Ok(())
 }
 
-fn bits(
-    path: &[String],
-    tree: &mut Tree,
-    document: &RawDocument,
-    changes: &[(fn(i64, i64) -> i64, Value)],
-) -> Result<()> {
+fn bits(path: &[String], tree: &mut Tree, document: &RawDocument, changes: &[BitChange]) -> Result<()> {
     tree.check_viable(path)?;
     let old = tree.get(path).unwrap_or(Value::Int32(0));
     let (mut bits, mut long) = match old.as_raw_bson_ref() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bson::{RawArray, RawDocument};
 
 use super::arrays::{Condition, Push};
-use super::operators::Change;
+use super::operators::{BitChange, Change};
 use crate::error::{
     BAD_VALUE, CONFLICTING_UPDATE, DOLLAR_PREFIXED, EMPTY_FIELD_NAME, FAILED_TO_PARSE, Result, TYPE_MISMATCH,
     bail,
@@ -206,7 +206,7 @@ fn add_to_set(value: Ref<'_>) -> Result<Vec<Value>> {
 }
 
 /// `and`, `or` and `xor` with integers.
-fn bits(value: Ref<'_>) -> Result<Vec<(fn(i64, i64) -> i64, Value)>> {
+fn bits(value: Ref<'_>) -> Result<Vec<BitChange>> {
     let Ref::Document(object) = value else {
         bail!(
             BAD_VALUE,

@@ -59,7 +59,7 @@ fn wrong_sections_have_their_codes() {
     assert_eq!(code(read(&msg(0, &[]))), 40587);
     assert_eq!(code(read(&msg(0, &[vec![2]]))), 13);
     assert_eq!(code(read(&msg(0, &[vec![9]]))), 40432);
-    assert_eq!(code(read(&msg(1 << 2, &[command.clone()]))), -1);
+    assert_eq!(code(read(&msg(1 << 2, std::slice::from_ref(&command)))), -1);
     assert_eq!(code(read(&msg(1 << 20, &[command]))), 0);
 }
 

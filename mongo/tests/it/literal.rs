@@ -20,14 +20,6 @@ pub fn parse(text: &str) -> (RawBson, &str) {
     (value, &text[parser.at..])
 }
 
-/// Reads a document that is the whole text.
-pub fn document(text: &str) -> RawDocumentBuf {
-    match parse(text) {
-        (RawBson::Document(document), rest) if rest.trim().is_empty() => document,
-        other => panic!("not a document: {text}: {other:?}"),
-    }
-}
-
 struct Parser<'a> {
     text: &'a str,
     at: usize,

@@ -45,7 +45,7 @@ fn scripts() -> Vec<PathBuf> {
 fn run(path: &Path, subject: &mut dyn Subject) -> (Vec<String>, String, usize) {
     let text = std::fs::read_to_string(path).expect("a script");
     let (mut differences, mut fresh, mut count) = (Vec::new(), String::new(), 0);
-    let mut lines = text.lines().enumerate().peekable();
+    let lines = text.lines().enumerate();
     let mut case: Option<Case> = None;
     let mut finish = |case: Option<Case>, subject: &mut dyn Subject, fresh: &mut String| {
         let Some(case) = case else { return };
@@ -65,7 +65,7 @@ fn run(path: &Path, subject: &mut dyn Subject) -> (Vec<String>, String, usize) {
             *fresh += &format!("{line}\n");
         }
     };
-    while let Some((number, line)) = lines.next() {
+    for (number, line) in lines {
         if let Some(command) = line.strip_prefix("> ") {
             finish(case.take(), subject, &mut fresh);
             fresh += &format!("{line}\n");
