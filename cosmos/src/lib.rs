@@ -12,6 +12,7 @@ pub mod address;
 pub mod auth;
 pub mod binary_json;
 mod call;
+mod collection;
 pub mod error;
 mod handlers;
 pub mod headers;

@@ -169,6 +169,11 @@ impl ContainerDefinition {
         if next.partition_key != self.partition_key {
             return Err(Error::bad_request("Document collection partition key cannot be changed."));
         }
+        if next.collection.is_some() != self.collection.is_some() {
+            return Err(Error::bad_request(
+                "A container does not become a collection, nor the other way round.",
+            ));
+        }
         if next.unique_keys != self.unique_keys {
             return Err(Error::bad_request(
                 "Unique index cannot be changed: the unique key policy of a container is set when it is made.",
