@@ -115,7 +115,8 @@ impl Server {
         let Server { config, limits, tcp, address, mongo: mongo_tcp, identity } = self;
         let (stopper, stopping) = stop_channel();
         let (front, tasks) = (TaskSet::default(), TaskSet::default());
-        let health = Arc::new(Health::starting(config.store.to_string()));
+        let mongo_address = mongo_tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
+        let health = Arc::new(Health::starting(config.store.to_string(), mongo_address.is_some()));
         let metrics = Arc::new(Metrics::default());
         let routes = Arc::new(Routes::<B>::new(health.clone(), metrics.clone(), identity.ca_pem));
         let service = {
@@ -145,7 +146,7 @@ impl Server {
             if let (Some(tcp), Some(front_end)) = (mongo_tcp, backend.mongo()) {
                 front.spawn(mongo::serve(tcp, tls, mongo_limits, front_end, stopping.clone()));
             }
-            let text = banner::text(&config, address, identity.ca_path.as_deref());
+            let text = banner::text(&config, address, mongo_address, identity.ca_path.as_deref());
             // Nobody may be reading; the server is there all the same.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
             tracing::info!(%address, store = %config.store, "serving");
