@@ -60,7 +60,9 @@ fn push(out: &mut String, value: &Bson) {
         Bson::Decimal128(number) => push_named(out, "$numberDecimal", &number.to_string()),
         Bson::ObjectId(id) => push_named(out, "$oid", &id.to_hex()),
         Bson::DateTime(time) => match time.try_to_rfc3339_string() {
-            Ok(text) if (0..=LAST_ISO_MILLIS).contains(&time.timestamp_millis()) => push_named(out, "$date", &text),
+            Ok(text) if (0..=LAST_ISO_MILLIS).contains(&time.timestamp_millis()) => {
+                push_named(out, "$date", &text)
+            }
             _ => {
                 let _ = write!(out, "{{\"$date\":{{\"$numberLong\":\"{}\"}}}}", time.timestamp_millis());
             }

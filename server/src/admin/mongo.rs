@@ -34,12 +34,18 @@ const OFFERED: &[&str] = &[
 ];
 
 /// `POST /_mayfly/mongo/{database}`
-pub async fn run(node: &Node, access: Access, database: &str, body: &[u8]) -> Result<Response<Body>, ApiError> {
+pub async fn run(
+    node: &Node,
+    access: Access,
+    database: &str,
+    body: &[u8],
+) -> Result<Response<Body>, ApiError> {
     let command = extended_json::read(body)
         .map_err(|error| ApiError::bad_request(format!("The body is a command in Extended JSON: {error}")))?;
     let name = command.keys().next().map_or("", String::as_str);
     if !OFFERED.contains(&name) {
-        let message = format!("The command `{name}` is not one of those offered here: {}.", OFFERED.join(", "));
+        let message =
+            format!("The command `{name}` is not one of those offered here: {}.", OFFERED.join(", "));
         return Err(ApiError::bad_request(message));
     }
     let role = match access {

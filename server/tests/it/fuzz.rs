@@ -7,8 +7,8 @@
 use crate::harness::*;
 use crate::random::Random;
 use crate::signer::Signer;
-use mayfly_cosmos::routes::{ROUTES, Route, When};
 use mayfly_cosmos::headers;
+use mayfly_cosmos::routes::{ROUTES, Route, When};
 use mayfly_server::listen::Limits;
 use mayfly_server::node::Node;
 use std::collections::BTreeMap;

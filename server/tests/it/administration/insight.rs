@@ -67,15 +67,21 @@ async fn a_default_is_looked_at_before_it_is_set() {
     it.advance(1800).await;
     let preview = it.ok("GET", "ttl/shop/carts?default=900", "").await;
     assert_eq!((&preview["presentDefault"], &preview["proposedDefault"]), (&Value::Null, &json!(900)));
-    for (name, expected) in
-        [("live", 4), ("expiresAtOnce", 2), ("expiresWithinDay", 1), ("pinned", 1), ("ownTtl", 1), ("neverExpires", 1)]
-    {
+    for (name, expected) in [
+        ("live", 4),
+        ("expiresAtOnce", 2),
+        ("expiresWithinDay", 1),
+        ("pinned", 1),
+        ("ownTtl", 1),
+        ("neverExpires", 1),
+    ] {
         assert_eq!(documents(&preview[name]), expected, "{name}: {preview}");
     }
     // Nothing has changed by looking.
     assert_eq!(documents(&it.ok("GET", "ttl/shop/carts", "").await["live"]), 4);
     for wrong in ["0", "soon", "-2"] {
-        let (status, _) = it.ask(Some(EMULATOR_KEY), "GET", &format!("ttl/shop/carts?default={wrong}"), "").await;
+        let (status, _) =
+            it.ask(Some(EMULATOR_KEY), "GET", &format!("ttl/shop/carts?default={wrong}"), "").await;
         assert_eq!(status, 400, "{wrong}");
     }
     assert_eq!(it.ask(Some(EMULATOR_KEY), "GET", "ttl/shop/none", "").await.0, 404);
@@ -95,7 +101,9 @@ async fn the_history_has_every_change_the_latest_first() {
     let it = Administered::start().await;
     // A collection's default is a TTL index on `_ts`.
     let index = |seconds: i64| {
-        format!(r#"{{"createIndexes":"c","indexes":[{{"key":{{"_ts":1}},"name":"ttl","expireAfterSeconds":{seconds}}}]}}"#)
+        format!(
+            r#"{{"createIndexes":"c","indexes":[{{"key":{{"_ts":1}},"name":"ttl","expireAfterSeconds":{seconds}}}]}}"#
+        )
     };
     it.ok("POST", "mongo/shop", &index(60)).await;
     it.advance(10).await;
@@ -104,7 +112,10 @@ async fn the_history_has_every_change_the_latest_first() {
     let history = it.ok("GET", "ttl/shop/c/history", "").await;
     let changes = history["changes"].as_array().unwrap();
     assert_eq!((&changes[0]["from"], &changes[0]["to"]), (&json!(60), &json!(120)));
-    assert!(changes.iter().skip(1).all(|change| change["at"].as_u64() < changes[0]["at"].as_u64()), "{history}");
+    assert!(
+        changes.iter().skip(1).all(|change| change["at"].as_u64() < changes[0]["at"].as_u64()),
+        "{history}"
+    );
 }
 
 #[tokio::test]

@@ -69,7 +69,8 @@ impl Administered {
     }
 
     async fn send(&self, request: hyper::http::request::Builder, body: &str) -> (u16, Value) {
-        let request = request.header("host", "localhost").body(Full::new(Bytes::from(body.to_owned()))).unwrap();
+        let request =
+            request.header("host", "localhost").body(Full::new(Bytes::from(body.to_owned()))).unwrap();
         let mut client = self.server.connect(Scheme::Http, Version::HTTP_11).await;
         let (status, text) = text(client.send(request).await).await;
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))

@@ -54,7 +54,8 @@ async fn cursors_go_on_and_end() {
     let (status, gone) = it.refused(EMULATOR_KEY, &more).await;
     assert_eq!((status, &gone["code"]), (404, &json!(43)));
     let other = id(&it.run(r#"{"find":"carts","batchSize":1}"#).await);
-    let killed = it.run(&format!(r#"{{"killCursors":"carts","cursors":[{{"$numberLong":"{other}"}}]}}"#)).await;
+    let killed =
+        it.run(&format!(r#"{{"killCursors":"carts","cursors":[{{"$numberLong":"{other}"}}]}}"#)).await;
     assert_eq!(killed["cursorsKilled"], json!([{ "$numberLong": other }]));
 }
 
@@ -88,8 +89,10 @@ async fn a_ttl_index_takes_documents_to_the_second() {
     let it = Administered::start().await;
     let now = it.ok("GET", "clock", "").await["unixSeconds"].as_f64().unwrap() as u64;
     let date = |seconds: u64| format!(r#"{{"$date":{{"$numberLong":"{}"}}}}"#, seconds * 1000);
-    it.run(&format!(r#"{{"insert":"carts","documents":[{{"_id":1,"at":{}}},{{"_id":2}}]}}"#, date(now))).await;
-    it.run(r#"{"createIndexes":"carts","indexes":[{"key":{"at":1},"name":"at_1","expireAfterSeconds":60}]}"#).await;
+    it.run(&format!(r#"{{"insert":"carts","documents":[{{"_id":1,"at":{}}},{{"_id":2}}]}}"#, date(now)))
+        .await;
+    it.run(r#"{"createIndexes":"carts","indexes":[{"key":{"at":1},"name":"at_1","expireAfterSeconds":60}]}"#)
+        .await;
     it.advance(58).await;
     assert_eq!(it.count("{}").await, 2);
     it.advance(3).await;
@@ -121,7 +124,11 @@ async fn the_read_only_key_reads() {
         r#"{"aggregate":"carts","pipeline":[{"$merge":"copy"}],"cursor":{}}"#,
     ] {
         let (status, answer) = it.refused(READ_ONLY_KEY, command).await;
-        assert_eq!((status, &answer["code"], &answer["codeName"]), (403, &json!(13), &json!("Unauthorized")), "{command}");
+        assert_eq!(
+            (status, &answer["code"], &answer["codeName"]),
+            (403, &json!(13), &json!("Unauthorized")),
+            "{command}"
+        );
     }
     assert_eq!(it.count("{}").await, 3);
     let overview = it.ok("GET", "overview", "").await;
@@ -131,11 +138,24 @@ async fn the_read_only_key_reads() {
 #[tokio::test]
 async fn refusals_have_a_status_and_mongodbs_words() {
     let it = with_carts().await;
-    let (status, answer) = it.refused(EMULATOR_KEY, r#"{"find":"carts","filter":{"a":{"$near":1,"$oops":1}}}"#).await;
-    assert_eq!((status, answer["errmsg"].is_string(), answer["code"].is_i64()), (400, true, true), "{answer}");
+    let (status, answer) =
+        it.refused(EMULATOR_KEY, r#"{"find":"carts","filter":{"a":{"$near":1,"$oops":1}}}"#).await;
+    assert_eq!(
+        (status, answer["errmsg"].is_string(), answer["code"].is_i64()),
+        (400, true, true),
+        "{answer}"
+    );
     let (status, answer) = it.refused(EMULATOR_KEY, r#"{"listIndexes":"none"}"#).await;
     assert_eq!((status, &answer["code"]), (404, &json!(26)));
-    for command in [r#"{"dropDatabase":1}"#, r#"{"createUser":"x"}"#, "{}", "[]", "", r#"{"find":"carts""#, r#"{"find":{"$oid":"x"}}"#] {
+    for command in [
+        r#"{"dropDatabase":1}"#,
+        r#"{"createUser":"x"}"#,
+        "{}",
+        "[]",
+        "",
+        r#"{"find":"carts""#,
+        r#"{"find":{"$oid":"x"}}"#,
+    ] {
         let (status, answer) = it.refused(EMULATOR_KEY, command).await;
         assert_eq!((status, answer["message"].is_string()), (400, true), "{command}: {answer}");
     }
