@@ -189,7 +189,11 @@ impl Engine {
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;
-        let mass = self.mass_of(&search, pace).await?;
+        // The sweep knows nothing of a collection's own indexes; their entries go one by one.
+        let mass = match container.secondaries.is_empty() {
+            true => self.mass_of(&search, pace).await?,
+            false => None,
+        };
         let Search { mut victims, fellable, mut walked_to, more, next, .. } = search;
         if container.definition().log_minutes.is_none() {
             // In the order of their keys: their records lie together on disk, and so do the entries that go. A log
