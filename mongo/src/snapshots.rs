@@ -26,7 +26,10 @@ const COMMANDS: [&str; 3] = ["find", "aggregate", "distinct"];
 
 /// The views that somebody may come back to, by the time that was told.
 #[derive(Default)]
-pub struct Snapshots(Mutex<BTreeMap<(u32, u32), (Timestamp, Arc<Txn>)>>);
+pub struct Snapshots(Mutex<BTreeMap<(u32, u32), Kept>>);
+
+/// When a view was taken, and the view.
+type Kept = (Timestamp, Arc<Txn>);
 
 impl Snapshots {
     /// The view that a command asks for, if it asks for one, and its time.
