@@ -161,7 +161,7 @@ async fn refusals_have_a_status_and_mongodbs_words() {
     }
     let (status, _) = it.ask(Some(EMULATOR_KEY), "POST", "mongo/a%2Fb", r#"{"find":"c"}"#).await;
     assert_eq!(status, 400);
-    let long = format!(r#"{{"insert":"carts","documents":[{{"a":"{}"}}]}}"#, "x".repeat(5 << 20));
+    let long = format!(r#"{{"insert":"carts","documents":[{{"a":"{}"}}]}}"#, "x".repeat(4 << 20));
     assert_eq!(it.refused(EMULATOR_KEY, &long).await.0, 413);
     // A statement that fails stands in the answer of a command that does not.
     let answer = it.run(r#"{"insert":"carts","documents":[{"_id":1}]}"#).await;
