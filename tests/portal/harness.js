@@ -67,7 +67,8 @@ export async function startBrowser() {
 export async function newPage(browser, { width = 1280, height = 800, dark = false, key } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", locale: "en-GB" });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  // A machine that is busy with other things needs more patience, not other tests.
+  page.setDefaultTimeout(Number(process.env.PORTAL_PATIENCE_MS ?? 15_000));
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
