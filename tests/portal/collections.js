@@ -174,7 +174,7 @@ export function collectionTests({ server, open, done, rows, write }) {
       await page.getByLabel("Key", { exact: true }).fill('{ "b": 1, "a": -1 }');
       await page.getByLabel("Unique").check();
       await page.getByRole("button", { name: "Make index" }).click();
-      await page.getByRole("cell", { name: "b_1_a_-1" }).waitFor();
+      await page.getByRole("cell", { name: "b_1_a_-1", exact: true }).waitFor();
       await page.getByText("unique", { exact: true }).waitFor();
       await page.getByRole("button", { name: "Drop b_1_a_-1" }).click();
       await page.getByRole("button", { name: "Drop the index" }).click();
