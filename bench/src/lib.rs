@@ -8,6 +8,8 @@ pub mod documents;
 pub mod latency;
 pub mod mongod;
 pub mod postgres;
+pub mod processes;
+pub mod query;
 pub mod replay;
 pub mod rest;
 pub mod world;
