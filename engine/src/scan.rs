@@ -10,6 +10,7 @@
 //! A scan of entries gives what the index itself says about a document, without its record, wherever the key says all.
 
 mod count;
+mod row;
 mod state;
 mod walk;
 
@@ -17,6 +18,7 @@ pub(crate) use state::{each_row, indexed_through, last_commit};
 
 use std::sync::Arc;
 
+use bson::RawDocument;
 use bytes::Bytes;
 use mayfly_storage::store::{Direction, PageLimit, Snapshot};
 use mayfly_value::keycode::DecodedValue;
@@ -55,6 +57,8 @@ pub struct Entry {
     pub content: Content,
     /// Its hash and id, as keys have them.
     pub document: Bytes,
+    /// How many entries in a row say the same, if such were to be merged. This is the last of them.
+    pub times: u64,
     place: Place,
 }
 
@@ -101,6 +105,25 @@ impl Entry {
     }
 }
 
+/// What says that a document is not wanted, before all of it is looked at.
+#[derive(Clone, Copy)]
+pub enum Wanted<'a> {
+    /// By the values of its entry, one for each path of the index: the document is not even read. An entry that does
+    /// not hold the whole value is wanted.
+    Entry(&'a (dyn Fn(&[DecodedValue]) -> bool + Sync)),
+    /// By the document itself.
+    Document(&'a (dyn Fn(&RawDocument) -> bool + Sync)),
+}
+
+/// Whether entries that say the same of different documents come as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// One by one.
+    No,
+    /// With their number.
+    Alike,
+}
+
 /// One page of a scan.
 #[derive(Debug)]
 pub struct ScanPage {
@@ -110,6 +133,10 @@ pub struct ScanPage {
     pub next: Option<Position>,
     /// Entries looked at, dead ones included.
     pub scanned: usize,
+    /// Documents that were read and not wanted.
+    pub refused: usize,
+    /// Their bytes.
+    pub refused_bytes: usize,
 }
 
 /// One page of a scan of entries.
@@ -134,16 +161,35 @@ impl Engine {
         limit: PageLimit,
         now: Timestamp,
     ) -> Result<ScanPage> {
+        self.scan_where(container, access, direction, position, limit, now, None).await
+    }
+
+    /// The same, without the documents that are not wanted.
+    #[expect(clippy::too_many_arguments, reason = "they are those of a scan, and one more")]
+    pub async fn scan_where(
+        &self,
+        container: &Container,
+        access: &Access,
+        direction: Direction,
+        position: Option<Position>,
+        limit: PageLimit,
+        now: Timestamp,
+        wanted: Option<Wanted<'_>>,
+    ) -> Result<ScanPage> {
         let opened = self.open(container, access, now).await?;
-        let (rows, next, scanned) = opened.walk(access, direction).page(position, limit, true).await?;
-        let found = rows.into_iter().filter_map(|row| {
+        let walk = Walk { wanted, ..opened.walk(access, direction) };
+        let (page, next) = walk.page(position, limit, true).await?;
+        let found = page.found.into_iter().filter_map(|row| {
             let Content::Record(record) = row.content else { return None };
             Some(Found { slot: row.slot, record, document: row.document, place: row.place })
         });
-        Ok(ScanPage { found: found.collect(), next, scanned })
+        let (scanned, refused, refused_bytes) = (page.scanned, page.refused, page.refused_bytes);
+        Ok(ScanPage { found: found.collect(), next, scanned, refused, refused_bytes })
     }
 
-    /// One page of the entries of an index on which the caller may rely.
+    /// One page of the entries of an index on which the caller may rely. Entries in a row that say the same are one if
+    /// `merged` says so.
+    #[expect(clippy::too_many_arguments, reason = "they are those of a scan, and one more")]
     pub async fn scan_entries(
         &self,
         container: &Container,
@@ -152,14 +198,16 @@ impl Engine {
         position: Option<Position>,
         limit: PageLimit,
         now: Timestamp,
+        merged: Merged,
     ) -> Result<EntryPage> {
         if access.relies == Reliance::Nothing {
             return Err(Error::internal("entries of an index that may lack some"));
         }
         let access = Access::Index(access.clone());
         let opened = self.open(container, &access, now).await?;
-        let (entries, next, scanned) = opened.walk(&access, direction).page(position, limit, false).await?;
-        Ok(EntryPage { entries, next, scanned })
+        let walk = Walk { merged, ..opened.walk(&access, direction) };
+        let (page, next) = walk.page(position, limit, false).await?;
+        Ok(EntryPage { entries: page.found, next, scanned: page.scanned })
     }
 
     async fn open(&self, container: &Container, access: &Access, now: Timestamp) -> Result<Opened> {
@@ -185,6 +233,15 @@ struct Opened {
 
 impl Opened {
     fn walk<'a>(&'a self, access: &'a Access, direction: Direction) -> Walk<'a> {
-        Walk { container: &self.container, access, direction, cuts: &self.cuts, snapshot: &*self.snapshot }
+        let (cuts, snapshot) = (&self.cuts, &*self.snapshot);
+        Walk {
+            container: &self.container,
+            access,
+            direction,
+            cuts,
+            snapshot,
+            wanted: None,
+            merged: Merged::No,
+        }
     }
 }

@@ -50,6 +50,9 @@ struct Options {
     /// The folder where `npm ci` was run for the peer; without it there is no peer
     #[arg(long)]
     peer: Option<PathBuf>,
+    /// Documents in the peer: it takes minutes to answer with as many as the others have
+    #[arg(long, default_value_t = 10_000)]
+    peer_documents: usize,
     /// The port the peer gets
     #[arg(long, default_value_t = 18_598)]
     peer_port: u16,
@@ -130,7 +133,9 @@ async fn start_postgres(options: &Options) -> Option<postgres::Postgres> {
 async fn speed(options: &Options, binary: &Path) -> io::Result<()> {
     let mut ours = Loaded::load(Server::mayfly(binary)?, options.documents).await;
     let mut peer = match &options.peer {
-        Some(folder) => Some(Loaded::load(Server::peer(folder, options.peer_port)?, options.documents).await),
+        Some(folder) => {
+            Some(Loaded::load(Server::peer(folder, options.peer_port)?, options.peer_documents).await)
+        }
         None => None,
     };
     let postgres = start_postgres(options).await;

@@ -20,7 +20,7 @@ mod walks;
 pub use partition::narrowed;
 pub use specs::Indexes;
 
-use mayfly_engine::{Access, Container, Direction, Engine, HashRange};
+use mayfly_engine::{Access, Container, Direction, Engine, HashRange, Timestamp};
 use mayfly_sql::{Hints, PathStep, Plan, Ties, ast::Direction as Sort};
 use mayfly_value::keycode::{self, PathStep as KeyStep};
 use serde_json::Value as Json;
@@ -36,6 +36,8 @@ pub struct AccessPlan {
     pub direction: Direction,
     /// What is read on it.
     pub reading: Reading,
+    /// Paths whose values the entries of the index have, if it pays to look at them before the documents are read.
+    pub entry_paths: Vec<Vec<String>>,
     /// Whether the walk is in the order that the query asks for.
     pub serves_order: bool,
     /// The indexes that are used, and those that would have helped.
@@ -76,8 +78,8 @@ impl AccessPlan {
     }
 
     pub(super) fn new(access: Access, direction: Direction, serves_order: bool) -> Self {
-        let (reading, indexes) = (Reading::Documents, Indexes::default());
-        Self { access, direction, reading, serves_order, indexes, choice: NO_INDEX }
+        let (reading, entry_paths, indexes) = (Reading::Documents, Vec::new(), Indexes::default());
+        Self { access, direction, reading, entry_paths, serves_order, indexes, choice: NO_INDEX }
     }
 }
 
@@ -99,9 +101,10 @@ pub async fn choose(
     plan: &Plan,
     scope: &HashRange,
     choice: Option<u8>,
+    now: Timestamp,
 ) -> Result<AccessPlan, ApiError> {
     let (computed, resumed) = (computed_names(container), choice.is_some());
-    let planner = Planner { container, hints: plan.hints(), scope, computed, resumed };
+    let planner = Planner { container, hints: plan.hints(), scope, computed, resumed, now };
     planner.check_order()?;
     let mut found = planner.candidates();
     let ordered = planner.ordered(plan);
@@ -147,6 +150,7 @@ struct Planner<'a> {
     /// Whether this is not the first page. Documents that an index does not cover came after the first one then, and
     /// need not be in the answer.
     resumed: bool,
+    now: Timestamp,
 }
 
 impl<'a> Planner<'a> {

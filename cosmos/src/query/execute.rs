@@ -9,13 +9,14 @@ mod window;
 
 use std::sync::Arc;
 
-use mayfly_engine::{Container, Engine, HashRange, Timestamp, charge};
+use mayfly_engine::{Container, Engine, HashRange, Merged, Timestamp, charge};
 use mayfly_sql::{Context, Paging, Run};
 
 use super::{
     access::{self, AccessPlan},
+    part::PartFilter,
     request::{Request, failed},
-    source::{Source, reads_system},
+    source::{Source, prefilter, reads_system},
     token::Token,
 };
 use crate::{call::Call, error::ApiError};
@@ -91,7 +92,8 @@ impl<'a> Execution<'a> {
         loop {
             let container = self.engine.container_by_id(self.container.id)?;
             let plan = &self.request.plan;
-            let access = access::choose(self.engine, &container, plan, &self.scope, token.choice).await?;
+            let access =
+                access::choose(self.engine, &container, plan, &self.scope, token.choice, self.now).await?;
             match self.page_by(&container, access, token.clone()).await {
                 // A document was written, or a policy changed, that the choice did not reckon with.
                 Err(error) if error.is_retry() && attempts < ATTEMPTS_MAX => attempts += 1,
@@ -152,8 +154,12 @@ impl PageRun<'_> {
     }
 
     fn source<'s>(&'s self, access: &'s AccessPlan) -> Source<'s> {
-        let (engine, container, now) = (self.engine, self.container, self.now);
-        Source { engine, container, plan: access, now, reads_system: self.reads_system }
+        let (engine, container, now, plan) = (self.engine, self.container, self.now, &self.request.plan);
+        let entry_filter = PartFilter::new(plan, &access.entry_paths, now);
+        let filter = prefilter(plan, now);
+        let merged = if plan.merges_alike() { Merged::Alike } else { Merged::No };
+        let reads_system = self.reads_system;
+        Source { engine, container, plan: access, now, reads_system, entry_filter, filter, merged }
     }
 
     fn run(&self, progress: mayfly_sql::Progress) -> Result<Run<'_>, ApiError> {

@@ -1,10 +1,12 @@
 //! How many there are: entries of an index, documents, and a guess for choosing between indexes.
 
 use mayfly_storage::store::{Direction, KeyRange, PageLimit};
+use mayfly_value::keycode::DecodedValue;
 
 use super::{
+    row::{DAMAGED, Row, is_kept},
     state::{counter, each_row},
-    walk::{DAMAGED, Row, Walk},
+    walk::{Page, Walk},
 };
 use crate::{
     access::{Access, HashRange, IndexAccess, Reliance, record_range},
@@ -78,6 +80,35 @@ impl Engine {
         Ok(count.max(0) as u64)
     }
 
+    /// How many of the first entries of a part of an index `keep` keeps: up to `most` are looked at. Says how many
+    /// there were, expired ones included.
+    pub async fn sample(
+        &self,
+        container: &Container,
+        access: &IndexAccess,
+        most: usize,
+        keep: &(dyn Fn(&[DecodedValue]) -> bool + Sync),
+    ) -> Result<(usize, usize)> {
+        let snapshot = self.store().snapshot().await?;
+        let container = self.reload(container)?;
+        let (mut looked, mut kept) = (0, 0);
+        for slot in access.within.slots(&container) {
+            let shard = container.shard(u32::from(slot));
+            for range in access.key_ranges(shard, container.row.index.epoch) {
+                let limit = PageLimit { rows: most - looked, bytes: usize::MAX };
+                let page = snapshot.scan(&range, Direction::Forward, limit).await?;
+                looked += page.rows.len();
+                for (key, _) in &page.rows {
+                    kept += usize::from(is_kept(&container, access, key, keep)?);
+                }
+                if looked >= most {
+                    return Ok((looked, kept));
+                }
+            }
+        }
+        Ok((looked, kept))
+    }
+
     /// About how many entries there are in the ranges of each access path, expired ones included, counted up to `most`.
     pub async fn estimate(
         &self,
@@ -126,7 +157,9 @@ impl Walk<'_> {
                     count += u64::from(self.cuts.is_live(&life));
                 }
             } else {
-                let rows = page.rows.into_iter().map(|(key, value)| self.row(Leg::Main, key, value, true));
+                let mut seen = Page { records: true, ..Page::default() };
+                let rows =
+                    page.rows.into_iter().map(|(key, value)| self.row(Leg::Main, key, value, &mut seen));
                 let mut rows: Vec<Row> = rows.filter_map(Result::transpose).collect::<Result<_>>()?;
                 self.look_up(Leg::Main, shard, &mut rows).await?;
                 count += rows.len() as u64;

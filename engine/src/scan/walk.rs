@@ -2,14 +2,11 @@
 
 use bytes::Bytes;
 use mayfly_storage::store::{Direction, Key, KeyRange, PageLimit, Snapshot, prefix_end};
-use mayfly_value::{
-    keycode::{self, DecodedValue},
-    order::Order,
-    partition::Epk,
-};
+use mayfly_value::{keycode, partition::Epk};
 
 use super::{
-    Content, Entry, Place,
+    Content, Entry, Merged, Place, Wanted,
+    row::{DAMAGED, Row, values},
     state::{indexed_through, last_commit},
 };
 use crate::{
@@ -31,20 +28,10 @@ pub(super) struct Walk<'a> {
     pub direction: Direction,
     pub cuts: &'a Cuts,
     pub snapshot: &'a dyn Snapshot,
+    /// Which documents are wanted; all of them if it does not say.
+    pub wanted: Option<Wanted<'a>>,
+    pub merged: Merged,
 }
-
-/// What one row of a walk says about a document.
-pub(super) struct Row {
-    pub document: Bytes,
-    pub key: Bytes,
-    /// The record itself, when the row is one, or the values of the entry, if they are wanted and whole.
-    pub content: Option<Content>,
-}
-
-/// Rows of a page, where it ended, and how many were looked at.
-pub(super) type Rows = (Vec<Entry>, Option<Position>, usize);
-
-pub(super) const DAMAGED: Error = Error::Corrupt("an index entry cannot be read");
 
 impl Walk<'_> {
     pub(super) async fn page(
@@ -52,20 +39,20 @@ impl Walk<'_> {
         position: Option<Position>,
         limit: PageLimit,
         records: bool,
-    ) -> Result<Rows> {
+    ) -> Result<(Page, Option<Position>)> {
         let mut slots = self.access.within().slots(self.container);
         if self.direction == Direction::Reverse {
             slots.reverse();
         }
+        let mut page = Page { records, ..Page::default() };
         let mut at = match position {
             Some(position) if slots.contains(&position.slot) => position,
             Some(_) => return Err(Error::BadContinuation),
             None => match slots.first() {
                 Some(slot) => Position::start_of(*slot),
-                None => return Ok((Vec::new(), None, 0)),
+                None => return Ok((page, None)),
             },
         };
-        let mut page = Page { found: Vec::new(), scanned: 0, bytes: 0, records };
         loop {
             self.settle_legs(&mut at).await?;
             let room = PageLimit {
@@ -76,10 +63,10 @@ impl Walk<'_> {
             let full =
                 page.found.len() >= limit.rows || page.bytes >= limit.bytes || page.scanned >= ENTRIES_MAX;
             if !more && !self.next_leg(&mut at, &slots) {
-                return Ok((page.found, None, page.scanned));
+                return Ok((page, None));
             }
             if full {
-                return Ok((page.found, Some(at), page.scanned));
+                return Ok((page, Some(at)));
             }
         }
     }
@@ -147,7 +134,7 @@ impl Walk<'_> {
         page: &mut Page,
     ) -> Result<()> {
         page.scanned += rows.len();
-        let mut alive = Vec::with_capacity(rows.len());
+        let mut alive: Vec<Row> = Vec::new();
         let mut last = None;
         for (key, value) in rows {
             if let After::Cut(head, digest, again) = &at.after {
@@ -163,8 +150,14 @@ impl Walk<'_> {
                     continue;
                 }
             }
-            alive.extend(self.row(at.leg, key.clone(), value, page.records)?);
-            last = Some(key);
+            last = Some(key.clone());
+            if let (Merged::Alike, Some(row)) = (self.merged, alive.last_mut())
+                && row.is_alike(&key)
+            {
+                self.merge(row, key, &value)?;
+                continue;
+            }
+            alive.extend(self.row(at.leg, key, value, page)?);
         }
         if let Some(key) = last {
             at.after = After::Key(key.get(PREFIX_LEN..).unwrap_or_default().to_vec());
@@ -173,7 +166,7 @@ impl Walk<'_> {
         let missing: Vec<Key> = alive
             .iter()
             .filter(|row| row.content.is_none())
-            .map(|row| record_key(shard, row))
+            .map(|row| row.record_key(shard))
             .collect::<Result<_>>()?;
         let mut fetched = match missing.is_empty() {
             true => Vec::new(),
@@ -181,6 +174,7 @@ impl Walk<'_> {
         }
         .into_iter();
         for row in alive {
+            let is_fetched = row.content.is_none();
             let content = match row.content {
                 Some(content) => content,
                 // Entry and record are written together and this is one snapshot of both.
@@ -193,12 +187,46 @@ impl Walk<'_> {
                 if at.leg == Leg::Main && at.index.is_some_and(|index| index.leaves(record.lsn)) {
                     continue;
                 }
+                if let (Some(Wanted::Document(is_wanted)), true) = (self.wanted, is_fetched)
+                    && !is_wanted(record.body())
+                {
+                    page.refused += 1;
+                    page.refused_bytes += record.size() as usize;
+                    continue;
+                }
                 page.bytes += record.size() as usize;
             }
             let place = Place { leg: at.leg, index: at.index, key: row.key };
-            page.found.push(Entry { slot: at.slot, content, document: row.document, place });
+            page.found.push(Entry {
+                slot: at.slot,
+                content,
+                document: row.document,
+                times: row.times,
+                place,
+            });
         }
         Ok(())
+    }
+
+    /// Counts an entry that says the same as the row before it, if its document is alive and in scope.
+    fn merge(&self, row: &mut Row, key: Bytes, value: &Bytes) -> Result<()> {
+        let (life, _) = Life::decode(value).ok_or(DAMAGED)?;
+        let document = key.slice(row.key.len() - row.document.len()..);
+        if self.cuts.is_live(&life) && self.is_within(&document)? {
+            (row.key, row.document) = (key, document);
+            row.times += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether a document is in scope.
+    fn is_within(&self, document: &[u8]) -> Result<bool> {
+        let within = self.access.within();
+        if within.is_all() {
+            return Ok(true);
+        }
+        let (hash, _) = keycode::take_bytes(document)?;
+        Ok(within.contains(&Epk(hash)))
     }
 
     /// Leaves out documents that lack one of the entries they must have as well.
@@ -224,7 +252,7 @@ impl Walk<'_> {
     }
 
     /// One row, if its document is alive and in scope.
-    pub(super) fn row(&self, leg: Leg, key: Bytes, value: Bytes, records: bool) -> Result<Option<Row>> {
+    pub(super) fn row(&self, leg: Leg, key: Bytes, value: Bytes, page: &mut Page) -> Result<Option<Row>> {
         let row = match (leg, self.access) {
             (Leg::Unindexed, _) | (Leg::Main, Access::Writes(_)) => {
                 let entry = FeedEntry::decode(&value)?;
@@ -232,35 +260,42 @@ impl Walk<'_> {
                     return Ok(None);
                 }
                 let document = value.slice(value.len() - entry.document.as_bytes().len()..);
-                Row { document, key, content: None }
+                Row { document, key, content: None, times: 1 }
             }
             (Leg::Main, Access::Records(_)) => {
                 let record = Record::decode(value)?;
                 if !self.cuts.is_live(&record.life) || key.len() <= PREFIX_LEN {
                     return Ok(None);
                 }
+                if let Some(Wanted::Document(is_wanted)) = self.wanted
+                    && !is_wanted(record.body())
+                {
+                    page.refused += 1;
+                    page.refused_bytes += record.size() as usize;
+                    return Ok(None);
+                }
                 let content = Some(Content::Record(record));
-                return Ok(Some(Row { document: key.slice(PREFIX_LEN..), key, content }));
+                return Ok(Some(Row { document: key.slice(PREFIX_LEN..), key, content, times: 1 }));
             }
             (Leg::Main, Access::Index(access)) => {
                 let (life, _) = Life::decode(&value).ok_or(DAMAGED)?;
                 if !self.cuts.is_live(&life) {
                     return Ok(None);
                 }
-                self.index_row(access, key, records)?
+                match self.index_row(access, key, page.records)? {
+                    Some(row) => row,
+                    None => return Ok(None),
+                }
             }
         };
-        let within = self.access.within();
-        if !within.is_all() {
-            let (hash, _) = keycode::take_bytes(&row.document)?;
-            if !within.contains(&Epk(hash)) {
-                return Ok(None);
-            }
+        if !self.is_within(&row.document)? {
+            return Ok(None);
         }
         Ok(Some(row))
     }
 
-    fn index_row(&self, access: &IndexAccess, key: Bytes, records: bool) -> Result<Row> {
+    /// A row of an index, if it is wanted.
+    fn index_row(&self, access: &IndexAccess, key: Bytes, records: bool) -> Result<Option<Row>> {
         let start = PREFIX_LEN + access.index.prefix_len();
         let count = access.index.values(self.container)?;
         let mut at = start;
@@ -273,9 +308,19 @@ impl Walk<'_> {
         if key.len() <= at {
             return Err(DAMAGED);
         }
-        let content =
-            if records || !exact { None } else { Some(Content::Values(values(&key[start..], count)?)) };
-        Ok(Row { document: key.slice(at..), key, content })
+        let is_wanted = match self.wanted {
+            Some(Wanted::Entry(is_wanted)) => Some(is_wanted),
+            _ => None,
+        };
+        let mut content = None;
+        if exact && (!records || is_wanted.is_some()) {
+            let values = values(&key[start..], count)?;
+            if is_wanted.is_some_and(|is_wanted| !is_wanted(&values)) {
+                return Ok(None);
+            }
+            content = (!records).then_some(Content::Values(values));
+        }
+        Ok(Some(Row { document: key.slice(at..), key, content, times: 1 }))
     }
 
     fn next_leg(&self, at: &mut Position, slots: &[u16]) -> bool {
@@ -319,12 +364,17 @@ impl Walk<'_> {
 }
 
 /// A page in the making.
-struct Page {
-    found: Vec<Entry>,
-    scanned: usize,
-    bytes: usize,
+#[derive(Default)]
+pub(super) struct Page {
+    pub found: Vec<Entry>,
+    pub scanned: usize,
+    /// Bytes of the documents in it.
+    pub bytes: usize,
+    /// Documents that were read and not wanted, and their bytes.
+    pub refused: usize,
+    pub refused_bytes: usize,
     /// Whether records are wanted, not only entries.
-    records: bool,
+    pub records: bool,
 }
 
 /// Leaves of a range what comes after a row.
@@ -344,23 +394,4 @@ fn narrow(range: &mut KeyRange, after: &After, direction: Direction) {
         }
         _ => {}
     }
-}
-
-fn record_key(shard: Shard, row: &Row) -> Result<Key> {
-    Ok(shard.record(&DocumentKey::from_tail(&row.document)?))
-}
-
-/// The values at the start of an entry's bytes, whichever way each is sorted.
-fn values(mut bytes: &[u8], count: usize) -> Result<Vec<DecodedValue>> {
-    let mut values = Vec::with_capacity(count);
-    for _ in 0..count {
-        let descending = bytes.first().is_some_and(|tag| *tag >= 0x80);
-        let (value, used) = match descending {
-            true => keycode::decode_value_desc(bytes, Order::Cosmos)?,
-            false => keycode::decode_value(bytes, Order::Cosmos)?,
-        };
-        bytes = bytes.get(used..).ok_or(DAMAGED)?;
-        values.push(value);
-    }
-    Ok(values)
 }

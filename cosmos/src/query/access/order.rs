@@ -8,7 +8,7 @@ use super::{
     AccessPlan, Planner, names,
     specs::{parts_spec, path_spec},
 };
-use crate::{error::ApiError, query::spans};
+use crate::error::ApiError;
 
 impl Planner<'_> {
     /// Refuses an order that no index of the container has, as the service does.
@@ -64,17 +64,19 @@ impl Planner<'_> {
     pub(super) fn ordered_by_path(&self, plan: &Plan, epoch: u32) -> Option<AccessPlan> {
         let [(path, sort)] = &self.hints.order[..] else { return None };
         let encoded = self.index_path(path, false)?;
-        let own = self.hints.all.iter().position(|hint| hint.path == *path && !hint.of_item);
-        let own_ranges = own.and_then(|place| spans::ranges(&self.hints.all[place].spans));
+        let own = self.ranges_at(path).filter(|(_, hints)| {
+            !hints.iter().filter_map(|place| self.hints.all.get(*place)).all(|hint| hint.beyond_scalars)
+        });
         // Without a value in the filter's ranges a document is not asked for, so those that lack one do not matter.
-        let (ranges, relies) = match own_ranges {
-            Some(ranges) => (ranges.ranges, Reliance::Complete { epoch }),
+        let (ranges, relies) = match own {
+            Some((ranges, _)) => (ranges.ranges, Reliance::Complete { epoch }),
             None => (vec![ValueRange::all()], self.covered(&encoded, epoch)?),
         };
         let names: Vec<String> = names(path)?.into_iter().map(str::to_owned).collect();
         let index = self.index(IndexName::Path(encoded), ranges, relies);
         let mut access = AccessPlan::new(Access::Index(index), direction(*sort), true);
         access.indexes.single.push(path_spec(&names));
+        access.entry_paths = vec![names.clone()];
         self.cover(plan, &mut access, vec![names]);
         Some(access)
     }
@@ -92,6 +94,7 @@ impl Planner<'_> {
         let index = self.index(candidate.index, candidate.ranges, Reliance::Complete { epoch });
         let mut access = AccessPlan::new(Access::Index(index), direction, true);
         access.indexes.composite.push(spec);
+        access.entry_paths = candidate.paths.clone();
         self.cover(plan, &mut access, candidate.paths);
         Some(access)
     }

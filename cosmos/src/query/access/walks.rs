@@ -55,8 +55,11 @@ impl Planner<'_> {
         indexes.single.dedup();
         let mut access = AccessPlan::new(Access::Index(index), Direction::Forward, false);
         access.indexes = indexes;
+        let of_item = candidate.hints.iter().any(|place| self.hints.all[*place].of_item);
+        if !of_item && !candidate.exact {
+            access.entry_paths = candidate.paths.clone();
+        }
         if let Some(epoch) = self.container.complete_index() {
-            let of_item = candidate.hints.iter().any(|place| self.hints.all[*place].of_item);
             match &self.hints.summary {
                 Some(Summary::Count) if is_exact => access.reading = Reading::EntryCount,
                 Some(Summary::Lowest(path) | Summary::Highest(path)) if is_exact && !of_item => {
@@ -74,6 +77,13 @@ impl Planner<'_> {
             }
             if let (Access::Index(index), true) = (&mut access.access, access.reading != Reading::Documents) {
                 index.relies = Reliance::Complete { epoch };
+            }
+            // What the filter also lets through is in no index, so there must be no such document.
+            if let (Access::Index(index), true) = (&mut access.access, candidate.beyond_scalars)
+                && let IndexName::Path(path) = &index.index
+                && let Some(relies) = self.covered(path, epoch)
+            {
+                index.relies = relies;
             }
         }
         access

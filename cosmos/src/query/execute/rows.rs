@@ -5,7 +5,7 @@ use mayfly_sql::Value;
 
 use super::{PAGE_BYTES_MAX, SCAN_ROWS};
 use crate::query::{
-    source::{Item, text_of},
+    source::{Item, Items, text_of},
     token::{From, Token},
 };
 
@@ -19,6 +19,8 @@ pub(super) struct Rows {
     pub choice: u8,
     pub bytes: usize,
     pub scanned: usize,
+    /// Entries or documents that the walk came by.
+    pub walked: usize,
     pub scanned_bytes: u64,
     pub slot: u16,
     pub next: Option<Token>,
@@ -26,15 +28,22 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(rows_max: usize, choice: u8) -> Self {
-        let (bytes, scanned, scanned_bytes, slot) = (0, 0, 0, 0);
-        Self { rows: Vec::new(), rows_max, choice, bytes, scanned, scanned_bytes, slot, next: None }
+        let (bytes, scanned, walked, scanned_bytes, slot) = (0, 0, 0, 0, 0);
+        Self { rows: Vec::new(), rows_max, choice, bytes, scanned, walked, scanned_bytes, slot, next: None }
     }
 
     /// Takes note of a document that is looked at.
     pub(super) fn looks_at(&mut self, item: &Item) {
-        self.scanned += 1;
+        self.scanned += item.times as usize;
         self.scanned_bytes += item.size() as u64;
         self.slot = item.slot();
+    }
+
+    /// Takes note of documents that give no rows.
+    pub(super) fn passes_over(&mut self, items: &Items) {
+        self.walked += items.walked;
+        self.scanned += items.refused;
+        self.scanned_bytes += items.refused_bytes as u64;
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::{
     error::ApiError,
     query::{
         request::failed,
-        source::{Items, prefilter},
+        source::Items,
         token::{From, Token},
     },
 };
@@ -27,12 +27,13 @@ impl PageRun<'_> {
             From::Scan { position, .. } => (position, None),
             From::Row(_) | From::Rows(_) => return Err(ApiError::invalid_continuation()),
         };
-        let filter = prefilter(&self.request.plan, self.now);
         let source = self.source(self.access);
         let mut before = token.progress;
-        let mut batch = Batch::new(page.rows_max, filter.is_some());
+        let mut batch = Batch::new(page.rows_max, source.filter.is_some());
         loop {
-            let Items { items, next } = source.pull(at.clone(), batch.next()).await?;
+            let pulled = source.pull(at.clone(), batch.next()).await?;
+            page.passes_over(&pulled);
+            let Items { items, next, .. } = pulled;
             // A run lives for one batch of documents: rows borrow from it and are written before it ends.
             let mut run = self.run(before)?;
             for item in &items {
@@ -41,9 +42,6 @@ impl PageRun<'_> {
                     return Ok(page.ended(before, Some(From::Scan { position: at, rows_of_document: 0 })));
                 }
                 page.looks_at(item);
-                if !source.may_pass(item, filter.as_ref()) {
-                    continue;
-                }
                 // The document that the page before ended in, if it is still there.
                 let given = begun.take().filter(|(position, _)| item.position().to_bytes() == *position);
                 let skip = given.map_or(0, |(_, rows)| rows);
@@ -72,7 +70,7 @@ impl PageRun<'_> {
                     }
                     return Ok(page.ended(before, None));
                 }
-                position if page.scanned >= DOCUMENTS_MAX => {
+                position if page.walked >= DOCUMENTS_MAX => {
                     return Ok(page.ended(before, Some(From::Scan { position, rows_of_document: 0 })));
                 }
                 position => at = position,

@@ -9,7 +9,7 @@ use crate::{
     query::{
         access::Reading,
         request::{failed, fingerprint},
-        source::{Item, Items, prefilter, text_of},
+        source::{Item, Items, text_of},
         token::{ANCHORS_MAX, From, Token},
     },
 };
@@ -58,21 +58,21 @@ impl PageRun<'_> {
         let mut push = |items: Vec<Item>, page: &mut Rows| {
             for item in &items {
                 page.looks_at(item);
-                source.with_document(item, |document| run.push(document).map(|_| ())).map_err(failed)?;
+                source
+                    .with_document(item, |document| run.push_times(document, item.times))
+                    .map_err(failed)?;
             }
             Ok::<_, ApiError>(run.is_done())
         };
         if let Reading::Ends(_) = self.access.reading {
             push(source.ends().await?, page)?;
         } else if plan.reads_documents() {
-            let filter = prefilter(plan, self.now);
             let limit = PageLimit { rows: SCAN_ROWS, bytes: PAGE_BYTES_MAX };
             let mut at = None;
             loop {
-                let Items { mut items, next } = source.pull(at, limit).await?;
-                let before = items.len();
-                items.retain(|item| source.may_pass(item, filter.as_ref()));
-                page.scanned += before - items.len();
+                let pulled = source.pull(at, limit).await?;
+                page.passes_over(&pulled);
+                let Items { items, next, .. } = pulled;
                 match (push(items, page)?, next) {
                     (false, Some(next)) => at = Some(next),
                     _ => break,

@@ -12,7 +12,7 @@ use crate::{
     query::{
         access::AccessPlan,
         request::failed,
-        source::{Items, prefilter},
+        source::Items,
         token::{From, Token},
     },
 };
@@ -88,18 +88,19 @@ impl PageRun<'_> {
         run: &mut WindowRun<'_>,
         in_order: bool,
     ) -> Result<(), ApiError> {
-        let filter = prefilter(&self.request.plan, self.now);
         let source = self.source(access);
-        let mut batch = Batch::new(if in_order { self.wanted(page) } else { usize::MAX }, filter.is_some());
+        let mut batch =
+            Batch::new(if in_order { self.wanted(page) } else { usize::MAX }, source.filter.is_some());
         let mut at = start;
         loop {
-            let Items { items, next } = source.pull(at, batch.next()).await?;
+            let pulled = source.pull(at, batch.next()).await?;
+            page.passes_over(&pulled);
+            let Items { items, next, .. } = pulled;
             for item in &items {
                 page.looks_at(item);
-                if !source.may_pass(item, filter.as_ref()) {
-                    continue;
-                }
-                source.with_document(item, |document| run.push(document, &item.tie)).map_err(failed)?;
+                source
+                    .with_document(item, |document| run.push(document, &item.tie, item.times))
+                    .map_err(failed)?;
                 if run.is_done() {
                     return Ok(());
                 }
