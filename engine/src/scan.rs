@@ -203,8 +203,11 @@ impl Engine {
         if access.relies == Reliance::Nothing {
             return Err(Error::internal("entries of an index that may lack some"));
         }
+        let looks_up = !access.also.is_empty();
         let access = Access::Index(access.clone());
         let opened = self.open(container, &access, now).await?;
+        // What is looked up for each document keeps documents apart.
+        let merged = if looks_up { Merged::No } else { merged };
         let walk = Walk { merged, ..opened.walk(&access, direction) };
         let (page, next) = walk.page(position, limit, false).await?;
         Ok(EntryPage { entries: page.found, next, scanned: page.scanned })

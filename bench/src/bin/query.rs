@@ -22,6 +22,7 @@ use mayfly_bench::{
     query::{
         client::{self, Client},
         questions::{QUESTIONS, Question, document},
+        search::{DIMENSIONS, questions},
     },
     rest::servers::Server,
 };
@@ -30,7 +31,7 @@ use tokio_postgres::{Statement, types::ToSql};
 #[derive(Parser)]
 struct Options {
     /// What to measure
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "speed,memory")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "speed,memory,search")]
     part: Vec<Part>,
     /// Documents of the part about speed
     #[arg(long, default_value_t = 100_000)]
@@ -38,6 +39,9 @@ struct Options {
     /// Documents of the part about memory
     #[arg(long, default_value_t = 1_000_000)]
     many: usize,
+    /// Documents of the part about searches
+    #[arg(long, default_value_t = 20_000)]
+    searched: usize,
     /// Rounds of each measurement
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -70,6 +74,8 @@ enum Part {
     Speed,
     /// How much memory sorting and grouping take
     Memory,
+    /// Searches among vectors and texts
+    Search,
 }
 
 #[tokio::main]
@@ -82,6 +88,9 @@ async fn main() -> io::Result<()> {
     }
     if options.part.contains(&Part::Memory) {
         memory(&options, binary).await?;
+    }
+    if options.part.contains(&Part::Search) {
+        search(&options, binary).await?;
     }
     Ok(())
 }
@@ -266,6 +275,27 @@ async fn memory(options: &Options, binary: &Path) -> io::Result<()> {
             megabytes(most),
             megabytes(most.saturating_sub(before)),
         );
+    }
+    Ok(())
+}
+
+async fn search(options: &Options, binary: &Path) -> io::Result<()> {
+    let server = Server::mayfly(binary)?;
+    let mut client = Client::connect(server.port).await;
+    client.load_search(options.searched).await;
+    println!("| {} documents, vectors of {DIMENSIONS} | time | CPU |", options.searched);
+    println!("|---|---|---|");
+    for (name, query) in questions() {
+        let (mut times, mut cpu) = (Vec::new(), Vec::new());
+        for _ in 0..options.rounds.max(2) {
+            let (start, before) = (Instant::now(), server.cpu_seconds());
+            assert_eq!(client.count_rows(&query, 0).await, Ok(10), "{name}");
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            cpu.push(
+                server.cpu_seconds().zip(before).map_or(f64::NAN, |(after, before)| after - before) * 1e3,
+            );
+        }
+        println!("| {name} | {:.0} ms | {:.0} ms |", median(times), median(cpu));
     }
     Ok(())
 }

@@ -11,7 +11,10 @@ use mayfly_engine::{Clock as _, SystemClock, clock::pause};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::questions::{PARTITIONS, document};
+use super::{
+    questions::{PARTITIONS, document},
+    search,
+};
 
 /// Writers at a time.
 const WRITERS: usize = 16;
@@ -73,12 +76,59 @@ impl Client {
         assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
     }
 
-    /// Makes the container, with the indexes that PostgreSQL has, too.
-    async fn make_container(&mut self) {
+    /// Makes a container with vectors and texts, and `count` documents in it.
+    pub async fn load_search(&mut self, count: usize) {
+        self.make_database().await;
+        let (vectors, texts) = search::policies();
+        let container = json!({
+            "id": "c", "partitionKey": { "paths": ["/pk"], "kind": "Hash", "version": 2 },
+            "vectorEmbeddingPolicy": vectors, "fullTextPolicy": texts,
+            "indexingPolicy": {
+                "includedPaths": [{ "path": "/*" }],
+                "excludedPaths": [{ "path": "/vector/*" }, { "path": "/text/?" }, { "path": "/\"_etag\"/?" }],
+                "vectorIndexes": [{ "path": "/vector", "type": "diskANN" }],
+                "fullTextIndexes": [{ "path": "/text" }],
+            },
+        });
+        self.make("/dbs/bench/colls", &[], container.to_string()).await;
+        for partition in 0..PARTITIONS.min(count) {
+            let numbers: Vec<usize> = (partition..count).step_by(PARTITIONS).collect();
+            self.make_batches(partition, &numbers, search::document).await;
+        }
+    }
+
+    async fn make_database(&mut self) {
         while self.send("/dbs", &[], "{}".to_owned()).await.0 == StatusCode::SERVICE_UNAVAILABLE {
             pause(Duration::from_millis(20)).await;
         }
         self.make("/dbs", &[], json!({ "id": "bench" }).to_string()).await;
+    }
+
+    /// Makes these documents of a partition, as many at a time as can be.
+    async fn make_batches(
+        &mut self,
+        partition: usize,
+        numbers: &[usize],
+        document: impl Fn(usize) -> String,
+    ) {
+        let key = format!("[\"p{partition}\"]");
+        let extra = [
+            ("x-ms-documentdb-partitionkey", key.as_str()),
+            ("x-ms-cosmos-is-batch-request", "True"),
+            ("x-ms-cosmos-batch-atomic", "True"),
+        ];
+        for some in numbers.chunks(BATCH) {
+            let creations = some
+                .iter()
+                .map(|n| format!(r#"{{"operationType":"Create","resourceBody":{}}}"#, document(*n)));
+            let body = format!("[{}]", creations.collect::<Vec<_>>().join(","));
+            self.make("/dbs/bench/colls/c/docs", &extra, body).await;
+        }
+    }
+
+    /// Makes the container, with the indexes that PostgreSQL has, too.
+    async fn make_container(&mut self) {
+        self.make_database().await;
         let policy = json!({
             "indexingMode": "consistent",
             "includedPaths": [{ "path": "/*" }],
@@ -140,20 +190,8 @@ pub async fn load_in_batches(port: u16, count: usize) {
         tasks.spawn(async move {
             let mut client = Client::connect(port).await;
             for partition in (writer..PARTITIONS).step_by(WRITERS) {
-                let key = format!("[\"p{partition}\"]");
-                let extra = [
-                    ("x-ms-documentdb-partitionkey", key.as_str()),
-                    ("x-ms-cosmos-is-batch-request", "True"),
-                    ("x-ms-cosmos-batch-atomic", "True"),
-                ];
                 let numbers: Vec<usize> = (partition..count).step_by(PARTITIONS).collect();
-                for some in numbers.chunks(BATCH) {
-                    let creations = some.iter().map(|n| {
-                        format!(r#"{{"operationType":"Create","resourceBody":{}}}"#, document(*n, count))
-                    });
-                    let body = format!("[{}]", creations.collect::<Vec<_>>().join(","));
-                    client.make("/dbs/bench/colls/c/docs", &extra, body).await;
-                }
+                client.make_batches(partition, &numbers, |n| document(n, count)).await;
             }
         });
     }

@@ -21,6 +21,9 @@ use crate::{
     resource::{self, SYSTEM_PROPERTIES},
 };
 
+/// Entries looked at for one page where few come of many: as many as a store reads at once without leaving its thread.
+const ALIKE_ROWS: usize = 1024;
+
 /// Where a query's documents come from.
 pub struct Source<'a> {
     pub engine: &'a Engine,
@@ -181,6 +184,9 @@ impl Source<'_> {
         paths: &[Vec<String>],
     ) -> Result<Items, ApiError> {
         let (engine, merged) = (self.engine, self.merged);
+        let rows =
+            if merged == Merged::Alike && limit.rows > 1 { limit.rows.max(ALIKE_ROWS) } else { limit.rows };
+        let limit = PageLimit { rows, ..limit };
         let page =
             engine.scan_entries(self.container, index, direction, position, limit, self.now, merged).await?;
         let mut items = Vec::with_capacity(page.entries.len());
