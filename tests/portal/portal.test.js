@@ -316,6 +316,7 @@ describe("items", () => {
 
     // Whoever leaves meant it.
     await select("4");
+    await page.getByText("1 item selected").waitFor();
     await page.keyboard.press("Alt+d");
     await page.getByRole("button", { name: "Undo" }).waitFor();
     await page.goto(`${server.endpoint}alive`);
