@@ -77,9 +77,8 @@ pub(crate) fn bind(
         }
         (Ok(_), Some(noted)) => Err(noted),
         (Err(error), None) => Err(error),
-        // What is not among the group keys may be meant by one that is wrong itself.
-        (Err(error), Some(noted)) if matches!(error.code, Some("SC2102" | "SC2103")) => Err(noted),
-        (Err(error), Some(noted)) => Err(noted.and(error)),
+        // It may only follow from the others: an order by a name that is not known is no path, either.
+        (Err(_), Some(noted)) => Err(noted),
     }
 }
 
