@@ -20,6 +20,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::{
     clock::Timestamp,
+    collection::Predicates,
     container::{Container, ContainerRow, IndexState},
     definition::ContainerDefinition,
     error::{Error, Resource, Result},
@@ -72,13 +73,14 @@ pub(crate) struct Catalog {
     shelf: RwLock<Shelf>,
     /// One change at a time: the guards would sort it out, but nobody needs the retries.
     changes: Mutex<()>,
+    predicates: Arc<dyn Predicates>,
 }
 
 const ROW_HEADER: usize = 16;
 const NAME_BYTES_MAX: usize = 255;
 
 impl Catalog {
-    pub async fn open(store: Arc<dyn Store>) -> Result<Self> {
+    pub async fn open(store: Arc<dyn Store>, predicates: Arc<dyn Predicates>) -> Result<Self> {
         let mut names = Names::default();
         let mut database_names = BTreeMap::new();
         for (key, value) in rows(&*store, Family::Database).await? {
@@ -94,13 +96,15 @@ impl Catalog {
             let database = database.filter(|database| database_names.contains_key(database));
             let database = database.ok_or(Error::Corrupt("a container belongs to no database"))?;
             let name = row.definition.name.clone();
-            names.containers.insert((database, name), Arc::new(Container::new(id, database, version, row)?));
+            let container = Container::new(id, database, version, row, &*predicates)?;
+            names.containers.insert((database, name), Arc::new(container));
         }
         let mut shelf = Shelf::default();
         for (key, value) in rows(&*store, Family::Kept).await? {
             shelf.load(&key, &value)?;
         }
-        Ok(Self { store, names: RwLock::new(names), shelf: RwLock::new(shelf), changes: Mutex::new(()) })
+        let (names, shelf) = (RwLock::new(names), RwLock::new(shelf));
+        Ok(Self { store, names, shelf, changes: Mutex::new(()), predicates })
     }
 
     pub fn databases(&self) -> Vec<Arc<Database>> {
@@ -201,6 +205,8 @@ impl Catalog {
             index: IndexState::first(definition.indexing.mode),
             slots,
             modified: now.seconds(),
+            next_index: 1,
+            retired_indexes: Vec::new(),
             revision: 1,
             ttl_history: Vec::new(),
             log_left: false,
@@ -213,7 +219,7 @@ impl Catalog {
         ];
         let put = new_row(key, &row)?;
         let version = self.commit(guards, vec![put], Vec::new(), Error::Exists(Resource::Container)).await?;
-        self.publish(Container::new(number(version)?, database.id, version, row)?)
+        self.publish(Container::new(number(version)?, database.id, version, row, &*self.predicates)?)
     }
 
     pub async fn delete_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
@@ -241,9 +247,50 @@ impl Catalog {
         check_etag(if_match, current.etag())?;
         let mut row = current.row.clone();
         change(&mut row)?;
+        // What cannot be compiled must not be stored.
+        Container::new(current.id, current.database, current.version, row.clone(), &*self.predicates)?;
         let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
         let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Error::Contention).await?;
-        self.publish(Container::new(current.id, current.database, version, row)?)
+        self.publish(Container::new(current.id, current.database, version, row, &*self.predicates)?)
+    }
+
+    /// Gives a container another name, perhaps in another database. One that has the name goes, if `replace` says so.
+    pub async fn rename_container(
+        &self,
+        container: &Container,
+        database: &Database,
+        name: &str,
+        replace: bool,
+    ) -> Result<Arc<Container>> {
+        check_name(name)?;
+        let _one = self.changes.lock().await;
+        let current = self.current(container)?;
+        let target = self.container(database.id, name);
+        if target.is_some() && !replace {
+            return Err(Error::Exists(Resource::Container));
+        }
+        let mut row = current.row.clone();
+        row.definition.name = name.to_owned();
+        let key = keys::container(database.id, name);
+        let database_guard =
+            Guard { key: keys::database(&database.name), expect: Expect::Version(database.version) };
+        let mut guards = vec![current.guard(), database_guard];
+        let mut puts = vec![changed_row(key.clone(), current.id, &row)?];
+        let mut deletes = vec![keys::container(current.database, current.name())];
+        match &target {
+            Some(target) => {
+                guards.push(target.guard());
+                puts.push(dropped_row(target)?);
+                deletes.extend(self.shelf().keys_below(target.id));
+            }
+            None => guards.push(Guard { key, expect: Expect::Absent }),
+        }
+        let version = self.commit(guards, puts, deletes, Error::Contention).await?;
+        if let Some(target) = &target {
+            self.shelf.write().drop_below(target.id);
+        }
+        self.names.write().containers.remove(&(current.database, current.name().to_owned()));
+        self.publish(Container::new(current.id, database.id, version, row, &*self.predicates)?)
     }
 
     /// Containers that were dropped and still have data.

@@ -14,6 +14,10 @@ use mayfly_engine::{
     AdjustableClock, Clock, Engine, Error, SystemClock,
     clock::{Stopwatch, pause},
 };
+use mayfly_mongo::{
+    Mongo, Options as MongoOptions, Topology,
+    auth::{Account, Accounts},
+};
 use mayfly_storage::{
     embedded::{self, EmbeddedOptions, EmbeddedStore},
     memory::MemoryStore,
@@ -33,7 +37,7 @@ use crate::{
     load::Load,
     metrics::{Metrics, MetricsSource},
     samples::{self, Samples},
-    settings::{Durability, Store as StoreKind},
+    settings::{Durability, MongoTopology, Store as StoreKind},
     tasks::{Stopping, TaskSet},
 };
 
@@ -53,12 +57,16 @@ const LOOK_REST: u32 = 50;
 /// After a crash the engine's time may be this far ahead of the clock; more than that, the clock was set back.
 const SETTLE_MAX: Duration = mayfly_engine::HORIZON_LEAD;
 
+/// The account's name, which is the name of its user in the MongoDB protocol.
+const ACCOUNT: &str = mayfly_cosmos::ACCOUNT;
+
 /// The engine and everything around it.
 pub struct Node {
     pub(crate) engine: Engine,
     pub(crate) keys: Keys,
     pub(crate) dev_clock: Option<Arc<AdjustableClock>>,
     cosmos: Cosmos,
+    mongo: Arc<Mongo>,
     /// Where the store's files are, if it has any.
     store_path: Option<PathBuf>,
     load: Load,
@@ -82,7 +90,8 @@ impl Backend for Node {
             None => Arc::new(SystemClock),
         };
         let store = open_store(config).await?;
-        let engine = Engine::builder(store).clock(clock).open().await.map_err(cannot_open)?;
+        let engine = Engine::builder(store).clock(clock).predicates(Arc::new(mayfly_mongo::Filters));
+        let engine = engine.open().await.map_err(cannot_open)?;
         settle(&engine).await;
         Ok(Self {
             cosmos: Cosmos::new(
@@ -93,6 +102,7 @@ impl Backend for Node {
                     ..Options::new(config.keys.clone())
                 },
             ),
+            mongo: open_mongo(config, &engine),
             keys: config.keys.clone(),
             dev_clock,
             store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),
@@ -122,6 +132,10 @@ impl Backend for Node {
         Answer { operation: served.operation, response }
     }
 
+    fn mongo(&self) -> Option<Arc<Mongo>> {
+        Some(self.mongo.clone())
+    }
+
     fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping) {
         let node = self.clone();
         tasks.spawn(until(stopping.clone(), async move {
@@ -143,6 +157,13 @@ impl Backend for Node {
         tasks.spawn(until(stopping.clone(), async move {
             loop {
                 node.upkeep_round().await;
+            }
+        }));
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move {
+            loop {
+                node.log_failure("upkeep of MongoDB sessions", node.mongo.sweep().await);
+                pause(REST_MAX).await;
             }
         }));
         let node = self.clone();
@@ -240,6 +261,20 @@ async fn until(mut stopping: Stopping, work: impl Future<Output = ()> + Send) {
         () = work => {}
         () = stopping.requested() => {}
     }
+}
+
+/// The MongoDB front-end, with the account's keys as its passwords.
+fn open_mongo(config: &Config, engine: &Engine) -> Arc<Mongo> {
+    let passwords = config.mongo_passwords.iter();
+    let passwords = passwords.map(|(key, role)| Account { password: key.0.clone(), role: *role });
+    let secret = engine.ids().unique();
+    let accounts = Accounts::new(ACCOUNT, passwords.collect(), config.mongo_auth, secret);
+    let topology = match config.mongo_topology {
+        MongoTopology::Router => Topology::Router,
+        MongoTopology::ReplicaSet => Topology::ReplicaSet { name: ACCOUNT.into() },
+    };
+    let options = MongoOptions { topology, advertise: String::new(), test_commands: config.dev_clock };
+    Mongo::new(engine.clone(), accounts, options)
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, BackendError> {

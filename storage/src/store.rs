@@ -347,6 +347,10 @@ pub trait Store: Send + Sync + 'static {
     /// the call are gone for good; after an error any of them may be.
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>>;
 
+    /// Says that rows are withered and that a sweep will come. Whoever goes through them until then for reasons of its own
+    /// may leave them out already; without that, a store that is just merging would do the work of the sweep twice.
+    fn wither(&self, _withered: Vec<Withered>) {}
+
     /// Figures for people.
     fn stats(&self) -> Stats;
 }

@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod docs;
 mod machine;
+mod mongo;
 mod portal;
 mod sdk;
 mod server;
@@ -29,8 +30,8 @@ cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), sdk (Python
-and JavaScript SDKs), clients (Java and Go SDKs), conformance (a quick part of what the Python SDK
-ships), portal (the web portal, in a browser).
+and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), clients (Java and Go SDKs), conformance (a quick
+part of what the Python SDK ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {

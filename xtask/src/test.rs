@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     clients, conformance, crash, docs,
     machine::Stopwatch,
-    portal, sdk,
+    mongo, portal, sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
     tidy,
 };
@@ -18,11 +18,17 @@ struct Group {
     within: Option<&'static str>,
 }
 
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 8] = [
     Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, within: None },
     Group { name: "scripts", what: "golden scripts", run: scripts, within: Some("unit") },
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
     Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, within: None },
+    Group {
+        name: "mongo",
+        what: "MongoDB's drivers for Python and JavaScript, mongoose",
+        run: mongo::run,
+        within: None,
+    },
     Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, within: None },
     Group {
         name: "conformance",

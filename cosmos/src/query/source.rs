@@ -1,6 +1,6 @@
 //! The documents of a query as its access path gives them: records, or what an index holds of them.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use super::{
     spans,
 };
 use crate::{
+    collection,
     error::ApiError,
     resource::{self, SYSTEM_PROPERTIES},
 };
@@ -51,6 +52,8 @@ pub struct Item {
 
 enum Origin {
     Found(Found),
+    /// A document of a collection, and the item that it is shown as.
+    Shown(Found, RawDocumentBuf),
     /// The values of an entry, as a document that has only them.
     Part(Entry, RawDocumentBuf),
     /// A document that its entry does not say all about.
@@ -73,7 +76,7 @@ impl Item {
     /// The slot it is in.
     pub fn slot(&self) -> u16 {
         match &self.origin {
-            Origin::Found(found) => found.slot,
+            Origin::Found(found) | Origin::Shown(found, _) => found.slot,
             Origin::Part(entry, _) | Origin::Whole(entry, _) => entry.slot,
         }
     }
@@ -81,7 +84,7 @@ impl Item {
     /// Where to go on after it.
     pub fn position(&self) -> Position {
         match &self.origin {
-            Origin::Found(found) => found.position(),
+            Origin::Found(found) | Origin::Shown(found, _) => found.position(),
             Origin::Part(entry, _) | Origin::Whole(entry, _) => entry.position(),
         }
     }
@@ -92,7 +95,7 @@ impl Item {
 
     fn record(&self) -> Option<&Record> {
         match &self.origin {
-            Origin::Found(found) => Some(&found.record),
+            Origin::Found(found) | Origin::Shown(found, _) => Some(&found.record),
             Origin::Whole(_, record) => Some(record),
             Origin::Part(..) => None,
         }
@@ -100,7 +103,7 @@ impl Item {
 
     fn body(&self) -> &RawDocument {
         match &self.origin {
-            Origin::Part(_, part) => part,
+            Origin::Part(_, part) | Origin::Shown(_, part) => part,
             Origin::Found(Found { record, .. }) | Origin::Whole(_, record) => record.body(),
         }
     }
@@ -117,11 +120,14 @@ impl Source<'_> {
         let by_entry =
             self.entry_filter.as_ref().map(|filter| |values: &[DecodedValue]| filter.keeps(values));
         let by_document = self.filter.as_ref().map(|filter| |body: &RawDocument| filter.passes(body));
+        // A document of a collection is not what is stored, but what is shown of it.
+        let is_stored = !self.container.is_collection();
         let wanted = match (&by_entry, &by_document) {
-            (Some(is_wanted), _) => Some(Wanted::Entry(is_wanted)),
-            (None, Some(is_wanted)) => Some(Wanted::Document(is_wanted)),
-            (None, None) => None,
+            (Some(is_wanted), _) if is_stored => Some(Wanted::Entry(is_wanted)),
+            (None, Some(is_wanted)) if is_stored => Some(Wanted::Document(is_wanted)),
+            _ => None,
         };
+        let is_sifted = matches!(wanted, Some(Wanted::Document(_)));
         let (engine, container) = (self.engine, self.container);
         let page =
             engine.scan_where(container, access, *direction, position, limit, self.now, wanted).await?;
@@ -131,12 +137,16 @@ impl Source<'_> {
                 true => write_tie(&found.record),
                 false => found.document.clone(),
             };
-            Item { tie, times: 1, origin: Origin::Found(found) }
+            let origin = match collection::shown(self.container, &found.record)? {
+                Cow::Borrowed(_) => Origin::Found(found),
+                Cow::Owned(item) => Origin::Shown(found, item),
+            };
+            Ok(Item { tie, times: 1, origin })
         });
-        let (refused, refused_bytes) = (page.refused, page.refused_bytes);
-        let items =
-            Items { items: items.collect(), next: page.next, walked: page.scanned, refused, refused_bytes };
-        Ok(if by_entry.is_some() { self.sifted(items) } else { items })
+        let items = items.collect::<Result<_, ApiError>>()?;
+        let (walked, refused, refused_bytes) = (page.scanned, page.refused, page.refused_bytes);
+        let items = Items { items, next: page.next, walked, refused, refused_bytes };
+        Ok(if is_sifted { items } else { self.sifted(items) })
     }
 
     /// Without those that the filter refuses.
@@ -208,7 +218,7 @@ impl Source<'_> {
             Some(record) if self.reads_system => {
                 let system = resource::system_properties(self.engine, self.container, item.slot(), record);
                 let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
-                take(&Document { body: record.body(), system: &system })
+                take(&Document { body: item.body(), system: &system })
             }
             _ => take(&Document { body: item.body(), system: &[] }),
         }
