@@ -11,10 +11,12 @@ use std::{
 
 use tokio_postgres::{Client, NoTls};
 
+use crate::processes;
+
 /// A running instance.
 pub struct Postgres {
     server: Child,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     /// Connected to it.
     pub client: Client,
 }
@@ -68,13 +70,20 @@ impl Postgres {
             match tokio_postgres::connect(&settings, NoTls).await {
                 Ok((client, connection)) => {
                     tokio::spawn(connection);
-                    return Ok(Self { server, _dir: dir, client });
+                    return Ok(Self { server, dir, client });
                 }
                 Err(error) => last = error.to_string(),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Err(last)
+    }
+
+    /// Seconds of CPU that its processes have used so far; `None` where the system does not tell.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        let file = std::fs::read_to_string(self.dir.path().join("data/postmaster.pid")).ok()?;
+        let first = file.lines().next()?.trim().parse().ok()?;
+        processes::children(first).into_iter().map(processes::cpu_seconds).sum()
     }
 }
 

@@ -72,7 +72,8 @@ async fn answer(node: &Node, request: Request<Incoming>) -> Result<Value, ApiErr
         }
         (&Method::POST, ["explain", database, name]) => {
             let container = container(node, database, name)?;
-            explain(&node.engine, &container, &body(request).await?).await
+            let now = node.engine.now().await?;
+            explain(&node.engine, &container, &body(request).await?, now).await
         }
         (_, ["server" | "overview" | "metrics" | "clock" | "ttl" | "explain", ..]) => {
             Err(ApiError::method_not_allowed(method.as_str()))
