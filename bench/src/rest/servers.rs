@@ -33,6 +33,20 @@ impl Server {
         Ok(server)
     }
 
+    /// Mayfly's release binary with the MongoDB protocol on `port`, which is then the server's.
+    pub fn mayfly_for_mongo(binary: &Path, port: u16) -> io::Result<Self> {
+        let files = tempfile::tempdir()?;
+        let mut command = Command::new(binary);
+        let port_text = port.to_string();
+        command
+            .args(["--port", "0", "--mongo-port", &port_text, "--log-level", "warn", "--data-dir"])
+            .arg(files.path());
+        let mut server =
+            Self::start("Mayfly", &mut command, |line| line.starts_with("Started").then_some(port))?;
+        server._files = Some(files);
+        Ok(server)
+    }
+
     /// This program again, as the bare server.
     pub fn bare() -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -96,6 +110,11 @@ impl Server {
     /// The most resident memory it had since the last peak was forgotten.
     pub fn peak_memory(&self) -> io::Result<u64> {
         processes::status_bytes(self.child.id(), "VmHWM:")
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 }
 
