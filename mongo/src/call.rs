@@ -227,24 +227,32 @@ impl<'a> Call<'a> {
             return Err(Failure::new(13, message));
         }
         self.check_api_version()?;
-        if !self.mongo.accounts.required() || self.info.access == Access::Open {
+        if !self.asks_who() || self.info.access == Access::Open {
             return Ok(());
         }
-        let users = self.connection.users();
-        if users.is_empty() {
+        if self.connection.users().is_empty() {
             let message = format!("Command {} requires authentication", self.info.name);
             return Err(Failure::new(13, message));
         }
-        let needed = match self.info.access {
-            Access::Open | Access::User => return Ok(()),
-            Access::Read => Role::Read,
-            Access::Write => Role::ReadWrite,
-            Access::Admin => Role::Admin,
-        };
-        if users.iter().any(|user| user.role_in(&self.db) >= Some(needed)) {
+        match self.info.access {
+            Access::Open | Access::User => Ok(()),
+            Access::Read => self.check_role(&self.db, Role::Read),
+            Access::Write => self.check_role(&self.db, Role::ReadWrite),
+            Access::Admin => self.check_role(&self.db, Role::Admin),
+        }
+    }
+
+    fn asks_who(&self) -> bool {
+        self.mongo.accounts.required() || self.connection.is_held_to_users
+    }
+
+    /// Refuses who may do less than this in a database, where anybody has to say who they are.
+    pub(crate) fn check_role(&self, db: &str, needed: Role) -> Result<()> {
+        let allowed = || self.connection.users().iter().any(|user| user.role_in(db) >= Some(needed));
+        if !self.asks_who() || allowed() {
             return Ok(());
         }
-        let message = format!("not authorized on {} to execute command {}", self.db, self.info.name);
+        let message = format!("not authorized on {db} to execute command {}", self.info.name);
         Err(Failure::new(13, message))
     }
 

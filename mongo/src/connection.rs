@@ -37,6 +37,8 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// The address the client came to.
     pub local: SocketAddr,
+    /// Whether its users count although the server asks nobody who they are.
+    pub is_held_to_users: bool,
     state: Mutex<State>,
 }
 
@@ -72,9 +74,16 @@ pub enum Stage {
 static NEXT_ID: AtomicI32 = AtomicI32::new(1);
 
 impl Connection {
-    fn new(peer: SocketAddr, local: SocketAddr) -> Self {
+    pub(crate) fn new(peer: SocketAddr, local: SocketAddr) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { id, peer, local, state: Mutex::default() }
+        Self { id, peer, local, is_held_to_users: false, state: Mutex::default() }
+    }
+
+    /// The same for one user, who is known and gets no further than their roles.
+    pub(crate) fn held_to(mut self, user: User) -> Self {
+        self.is_held_to_users = true;
+        self.let_in(user);
+        self
     }
 
     /// Who is authenticated on it.

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use bson::{RawDocument, RawDocumentBuf, doc, raw::cstr};
 
 use crate::{
+    auth::Role,
     call::{Call, check_collection_name},
     commands::prepare,
     duplicates,
@@ -32,6 +33,9 @@ pub async fn apply(
     if call.session.as_ref().is_some_and(|session| session.in_transaction) {
         return Err(Failure::new(263, "$out and $merge cannot be used in a transaction"));
     }
+    // Reading is enough for the command, not for this.
+    let (Effect::Out(Out { database, .. }) | Effect::Merge(Merge { database, .. })) = effect;
+    call.check_role(database.as_deref().unwrap_or(&call.db), Role::ReadWrite)?;
     match effect {
         Effect::Out(out) => replace(call, out, documents).await,
         Effect::Merge(merge) => merge_into(call, merge, documents, surroundings).await,

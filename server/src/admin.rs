@@ -10,11 +10,13 @@
 //! | `GET /_mayfly/ttl/{database}/{container}?default=…` | what a default would do; without one, what the present one does |
 //! | `GET /_mayfly/ttl/{database}/{container}/history` | how the default was changed |
 //! | `POST /_mayfly/explain/{database}/{container}` | how a query would be answered |
+//! | `POST /_mayfly/mongo/{database}` | a command of MongoDB, in Extended JSON |
 //!
 //! The key goes in `authorization: Bearer <account key>`, or the read-only key for what changes nothing.
 
 mod clock;
 mod insight;
+mod mongo;
 mod ttl;
 
 use std::sync::Arc;
@@ -41,19 +43,22 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 /// Answers a request.
 pub async fn serve(node: &Node, request: Request<Incoming>) -> Response<Body> {
     let activity_id = respond::activity_id(request.headers());
-    match answer(node, request).await {
-        Ok(value) => respond::text(StatusCode::OK, "application/json", value.to_string()),
-        Err(error) => respond::error(&error, &activity_id),
-    }
+    answer(node, request).await.unwrap_or_else(|error| respond::error(&error, &activity_id))
 }
 
-async fn answer(node: &Node, request: Request<Incoming>) -> Result<Value, ApiError> {
+async fn answer(node: &Node, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
     let access = access(node, &request)?;
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let path = uri.path().strip_prefix(PREFIX).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
     let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    match (&method, &segments[..]) {
+    let value = match (&method, &segments[..]) {
+        // The only one whose answer is not JSON alone: the order of its fields counts, and its failures are MongoDB's.
+        (&Method::POST, ["mongo", database]) => {
+            let database = decoded(database)?;
+            let command = body(request, mongo::BODY_BYTES_MAX).await?;
+            return mongo::run(node, access, &database, &command).await;
+        }
         (&Method::GET, ["server"]) => insight::server(node, access),
         (&Method::GET, ["overview"]) => insight::overview(node).await,
         (&Method::GET, ["metrics"]) => insight::metrics(node, query),
@@ -62,7 +67,7 @@ async fn answer(node: &Node, request: Request<Incoming>) -> Result<Value, ApiErr
             if access != Access::ReadWrite {
                 return Err(ApiError::new(403, 0, "The read-only key may not move the clock."));
             }
-            clock::change(node, &body(request).await?).await
+            clock::change(node, &body(request, BODY_BYTES_MAX).await?).await
         }
         (&Method::GET, ["ttl", database, name]) => {
             ttl::forecast(node, &*container(node, database, name)?, query).await
@@ -73,17 +78,18 @@ async fn answer(node: &Node, request: Request<Incoming>) -> Result<Value, ApiErr
         (&Method::POST, ["explain", database, name]) => {
             let container = container(node, database, name)?;
             let now = node.engine.now().await?;
-            explain(&node.engine, &container, &body(request).await?, now).await
+            explain(&node.engine, &container, &body(request, BODY_BYTES_MAX).await?, now).await
         }
-        (_, ["server" | "overview" | "metrics" | "clock" | "ttl" | "explain", ..]) => {
+        (_, ["server" | "overview" | "metrics" | "clock" | "ttl" | "explain" | "mongo", ..]) => {
             Err(ApiError::method_not_allowed(method.as_str()))
         }
         _ => Err(ApiError::resource_not_found()),
-    }
+    }?;
+    Ok(respond::text(StatusCode::OK, "application/json", value.to_string()))
 }
 
-async fn body(request: Request<Incoming>) -> Result<Bytes, ApiError> {
-    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await;
+async fn body(request: Request<Incoming>, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let body = Limited::new(request.into_body(), bytes_max).collect().await;
     Ok(body.map_err(|_| ApiError::too_large())?.to_bytes())
 }
 

@@ -66,7 +66,11 @@ pub struct Node {
     pub(crate) keys: Keys,
     pub(crate) dev_clock: Option<Arc<AdjustableClock>>,
     cosmos: Cosmos,
-    mongo: Arc<Mongo>,
+    pub(crate) mongo: Arc<Mongo>,
+    /// Where MongoDB's protocol is spoken; 0 is nowhere.
+    pub(crate) mongo_port: u16,
+    /// Who clients of it sign in as, if they have to.
+    pub(crate) mongo_user: Option<&'static str>,
     /// Where the store's files are, if it has any.
     store_path: Option<PathBuf>,
     load: Load,
@@ -103,6 +107,8 @@ impl Backend for Node {
                 },
             ),
             mongo: open_mongo(config, &engine),
+            mongo_port: config.mongo_port,
+            mongo_user: config.mongo_auth.then_some(ACCOUNT),
             keys: config.keys.clone(),
             dev_clock,
             store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),

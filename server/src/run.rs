@@ -112,10 +112,12 @@ impl Server {
         mut signals: Signals,
         out: &mut (dyn Write + Send),
     ) -> Result<(), RunError> {
-        let Server { config, limits, tcp, address, mongo: mongo_tcp, identity } = self;
+        let Server { mut config, limits, tcp, address, mongo: mongo_tcp, identity } = self;
         let (stopper, stopping) = stop_channel();
         let (front, tasks) = (TaskSet::default(), TaskSet::default());
         let mongo_address = mongo_tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
+        // From here on it says which port is open, not which was asked for.
+        config.mongo_port = mongo_address.map_or(0, |address| address.port());
         let health = Arc::new(Health::starting(config.store.to_string(), mongo_address.is_some()));
         let metrics = Arc::new(Metrics::default());
         let routes = Arc::new(Routes::<B>::new(health.clone(), metrics.clone(), identity.ca_pem));

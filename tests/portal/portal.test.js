@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { collectionTests } from "./collections.js";
 import { KEY, READ_ONLY_KEY, axe, newPage, startBrowser, startServer } from "./harness.js";
 import { loadSample, takeScreens } from "./screens.mjs";
 
@@ -573,6 +574,8 @@ test("nothing is loaded from elsewhere, and the policy forbids it", async () => 
   assert.deepEqual(elsewhere, []);
   await done(page);
 });
+
+collectionTests({ server: () => server, open, done, rows, write });
 
 test("every page is without serious faults for those who need help, light and dark, from 360 px to 4K", async () => {
   await loadSample(server, browser);

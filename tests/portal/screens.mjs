@@ -18,6 +18,23 @@ const SCREENS = [
   }],
   ["query-plan", "#/c/sample/carts/query/1", async (page) => page.getByRole("button", { name: "Plan" }).click()],
   ["feed", "#/c/sample/carts/feed?from=beginning"],
+  ["collection-items", "#/c/sample/sessions/items"],
+  ["collection-item", "#/c/sample/sessions/items?item=2"],
+  ["collection-query", "#/c/sample/sessions/query/2", async (page) => {
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByText(/documents? from sessions/).waitFor();
+  }],
+  ["collection-plan", "#/c/sample/sessions/query/2", async (page) => {
+    await page.getByRole("button", { name: "Plan" }).click();
+    await page.getByText("looked at for").waitFor();
+  }],
+  ["collection-ttl", "#/c/sample/sessions/ttl", async (page) => {
+    await page.getByLabel("Field", { exact: true }).fill("seen");
+    await page.getByLabel("expireAfterSeconds").fill("30 min");
+    await page.getByRole("region", { name: "Preview" }).waitFor();
+  }],
+  ["collection-indexes", "#/c/sample/sessions/indexes"],
+  ["collection-feed", "#/c/sample/sessions/feed?from=beginning"],
   ["metrics", "#/metrics"],
   ["new-container", "#/?dialog=new-container"],
   ["shortcuts", "#/?dialog=shortcuts"],
@@ -29,7 +46,7 @@ export async function takeScreens(server, browser, only) {
     const page = await newPage(browser, { ...options, key: KEY });
     await page.addInitScript(() => {
       if (!localStorage.getItem("mayfly.tabs")) {
-        localStorage.setItem("mayfly.tabs", JSON.stringify([{ id: "1", db: "sample", coll: "carts", title: "Dear carts", text: 'SELECT c.id, c.user, c.total, c.paid\nFROM c\nWHERE c.total > @least AND c.user = "ada"\nORDER BY c.total DESC', parameters: { "@least": "50" } }]));
+        localStorage.setItem("mayfly.tabs", JSON.stringify([{ id: "1", db: "sample", coll: "carts", title: "Dear carts", text: 'SELECT c.id, c.user, c.total, c.paid\nFROM c\nWHERE c.total > @least AND c.user = "ada"\nORDER BY c.total DESC', parameters: { "@least": "50" } }, { id: "2", db: "sample", coll: "sessions", title: "By user", text: '[\n  { "$match": { "user": { "$in": ["ada", "grace"] } } },\n  { "$group": { "_id": "$user", "sessions": { "$sum": 1 } } }\n]', parameters: {} }]));
       }
     });
     for (const [name, hash, prepare] of SCREENS) {
@@ -56,6 +73,12 @@ export async function loadSample(server, browser) {
   await page.getByRole("button", { name: "Load sample data" }).click();
   await page.getByRole("grid").waitFor();
   await page.context().close();
+  const { unixSeconds } = await server.admin("clock");
+  const users = ["ada", "grace", "linus", "barbara"];
+  const date = (seconds) => ({ $date: { $numberLong: String(Math.floor(seconds) * 1000) } });
+  const sessions = Array.from({ length: 40 }, (_, n) => ({ _id: n, user: users[n % 4], at: date(unixSeconds + n * 600), seen: date(unixSeconds - n * 120), visits: n * 3 }));
+  await server.admin("mongo/sample", { insert: "sessions", documents: sessions });
+  await server.admin("mongo/sample", { createIndexes: "sessions", indexes: [{ key: { at: 1 }, name: "at_1", expireAfterSeconds: 3600 }, { key: { user: 1, visits: -1 }, name: "user_1_visits_-1" }] });
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {

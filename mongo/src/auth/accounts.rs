@@ -92,6 +92,17 @@ impl Accounts {
         user == self.name
     }
 
+    /// The account as a user that may do this much.
+    pub fn user(&self, role: Role) -> User {
+        let role = match role {
+            Role::Read => "readAnyDatabase",
+            Role::ReadWrite => "readWriteAnyDatabase",
+            Role::Admin => "root",
+        };
+        let roles = vec![(role.to_owned(), "admin".to_owned())];
+        User { name: self.name.clone(), database: "admin".into(), roles }
+    }
+
     /// What to check the account's proofs against.
     pub fn verifier(&self, mechanism: Mechanism) -> Option<Verifier<User>> {
         if let Some(verifier) = self.derived.lock().get(&mechanism) {
@@ -101,13 +112,7 @@ impl Accounts {
         let salt: Vec<u8> = self.secret.iter().copied().cycle().take(mechanism.salt_len()).collect();
         let candidates = self.passwords.iter().map(|account| {
             let credentials = Credentials::derive(mechanism, &self.name, &account.password, &salt)?;
-            let role = match account.role {
-                Role::Read => "readAnyDatabase",
-                Role::ReadWrite => "readWriteAnyDatabase",
-                Role::Admin => "root",
-            };
-            let roles = vec![(role.to_owned(), "admin".to_owned())];
-            Some((credentials, User { name: self.name.clone(), database: "admin".into(), roles }))
+            Some((credentials, self.user(account.role)))
         });
         let verifier = Verifier { candidates: candidates.collect::<Option<_>>()? };
         self.derived.lock().insert(mechanism, verifier.clone());

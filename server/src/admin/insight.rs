@@ -17,6 +17,7 @@ pub fn server(node: &Node, access: Access) -> Result<Value, ApiError> {
             Access::ReadOnly => "readOnly",
         },
         "writesRefused": node.engine.is_read_only(),
+        "mongo": (node.mongo_port != 0).then(|| json!({ "port": node.mongo_port, "user": node.mongo_user })),
         "memoryBytes": memory::resident_bytes(),
         "diskBytes": node.engine.store_stats().disk_bytes,
         "diskFreeBytes": node.disk_free_bytes(),
@@ -35,6 +36,7 @@ pub async fn overview(node: &Node) -> Result<Value, ApiError> {
             let paths: Vec<_> = definition.partition_key.paths.iter().map(|path| path.written()).collect();
             containers.push(json!({
                 "name": container.name(),
+                "isCollection": container.is_collection(),
                 "partitionKey": paths,
                 "defaultTtl": definition.default_ttl.map(i64::from),
                 "live": amount(usage.live),

@@ -6,10 +6,9 @@
 
 use crate::harness::*;
 use crate::random::Random;
-use mayfly_cosmos::auth::{EMULATOR_KEY, Key, payload};
+use crate::signer::Signer;
+use mayfly_cosmos::headers;
 use mayfly_cosmos::routes::{ROUTES, Route, When};
-use mayfly_cosmos::{headers, http_date, path};
-use mayfly_engine::{Clock as _, SystemClock};
 use mayfly_server::listen::Limits;
 use mayfly_server::node::Node;
 use std::collections::BTreeMap;
@@ -342,31 +341,6 @@ impl Odd {
             }
         }
         Ok(())
-    }
-}
-
-/// Signs as SDKs do.
-struct Signer {
-    key: Key,
-    date: String,
-}
-
-impl Signer {
-    fn new() -> Signer {
-        let date = http_date::format(SystemClock.now().seconds());
-        Signer { key: Key::from_base64(EMULATOR_KEY).unwrap(), date }
-    }
-
-    fn head(&self, verb: &str, path: &str) -> String {
-        let plain = path.split(['?', '#']).next().unwrap_or_default();
-        let candidates = path::Path::parse(plain).map(|path| path.signing_candidates()).unwrap_or_default();
-        let (kind, link) = candidates.into_iter().next().unwrap_or_default();
-        let signature = self.key.sign(&payload(verb, &kind, &link, Some(&self.date), None));
-        format!(
-            "{verb} {path} HTTP/1.1\r\nhost: localhost\r\nx-ms-version: 2020-07-15\r\nx-ms-date: {}\r\n\
-             authorization: type=master&ver=1.0&sig={signature}\r\n",
-            self.date
-        )
     }
 }
 

@@ -3,6 +3,7 @@
 //! `harness` starts servers and speaks to them; each other file shows one side of them.
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on has failed its test")]
 
+mod administration;
 mod cli;
 mod fuzz;
 mod gives_way;
@@ -11,3 +12,4 @@ mod life;
 mod limits;
 mod protocols;
 mod random;
+mod signer;

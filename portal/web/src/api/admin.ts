@@ -15,6 +15,8 @@ export interface ServerInfo {
   uptimeSeconds: number;
   access: "readWrite" | "readOnly";
   writesRefused: boolean;
+  /** Where MongoDB's protocol is spoken, and who signs in there. */
+  mongo: { port: number; user: string | null } | null;
   memoryBytes: number | null;
   diskBytes: number;
   diskFreeBytes: number | null;
@@ -22,6 +24,8 @@ export interface ServerInfo {
 
 export interface ContainerOverview {
   name: string;
+  /** Made through MongoDB's protocol, and follows its rules. */
+  isCollection: boolean;
   partitionKey: string[];
   defaultTtl: number | null;
   live: Amount;

@@ -95,10 +95,29 @@ export function administration<T>(path: string, body?: unknown, signal?: AbortSi
   });
 }
 
+/** The same with texts in and out, for what JavaScript's objects do not keep. */
+export function administrationText(path: string, body: string, signal?: AbortSignal, keepalive?: boolean): Promise<Answer<string>> {
+  const who = credential.value;
+  if (who?.kind !== "key") return Promise.reject(new ApiError(401, 0, "", "This needs an account key."));
+  return sendText({
+    verb: "POST",
+    path: `_mayfly/${path}`,
+    headers: { authorization: `Bearer ${who.key}` },
+    body,
+    ...(signal ? { signal } : {}),
+    ...(keepalive ? { keepalive: true } : {}),
+  });
+}
+
 /** How the service begins when a token was good and its time is over; other 403s are about what it does not reach. */
 const TOKEN_IS_OVER = "The authorization token is not valid at the current time";
 
 async function send<T>(ask: Ask): Promise<Answer<T>> {
+  const answer = await sendText(ask);
+  return { ...answer, value: (answer.value === "" ? null : JSON.parse(answer.value)) as T };
+}
+
+async function sendText(ask: Ask): Promise<Answer<string>> {
   const started = performance.now();
   const activityId = randomId();
   let response: Response;
@@ -125,16 +144,17 @@ async function send<T>(ask: Ask): Promise<Answer<T>> {
     if (isOver && credential.value) endSession(error.message);
     throw error;
   }
-  const value = (text === "" ? null : JSON.parse(text)) as T;
-  return { value, headers: response.headers, status: response.status, milliseconds: performance.now() - started };
+  return { value: text, headers: response.headers, status: response.status, milliseconds: performance.now() - started };
 }
 
 function refusal(response: Response, text: string, activityId: string): ApiError {
   let message = response.statusText;
   try {
-    const body = JSON.parse(text) as { message?: string };
+    const body = JSON.parse(text) as { message?: string; errmsg?: string; codeName?: string };
     // The service appends the activity id to its message; it is shown beside it.
     if (body.message) message = body.message.split(/\r?\nActivityId/)[0] ?? body.message;
+    // MongoDB's shape.
+    else if (body.errmsg) message = `${body.errmsg} (${body.codeName ?? ""})`;
   } catch {
     if (text !== "") message = text.slice(0, 400);
   }

@@ -8,6 +8,9 @@ import { inContainer } from "../state/route";
 import { isAdministrator } from "../state/session";
 import { tabs } from "../state/tabs";
 import { Empty, LinkTabs } from "../ui/controls";
+import { CollectionIndexes } from "./collection-indexes";
+import { CollectionItems } from "./collection-items";
+import { CollectionTtl } from "./collection-ttl";
 import { Feed } from "./feed";
 import { Items } from "./items";
 import { Query } from "./query";
@@ -29,13 +32,14 @@ export function ContainerPage({ name, page, rest }: { name: ContainerName; page:
   const pages: [id: string, text: string, path: string][] = [
     ["items", "Items", "items"],
     ["query", "Query", tab ? `query/${tab.id}` : "query"],
-    ...(admin ? ([["ttl", "Time to Live", "ttl"], ["settings", "Scale & Settings", "settings/scale"]] as [string, string, string][]) : []),
+    ...(admin ? ([["ttl", "Time to Live", "ttl"], container.isCollection ? ["indexes", "Indexes", "indexes"] : ["settings", "Scale & Settings", "settings/scale"]] as [string, string, string][]) : []),
     ["feed", "Change feed", "feed"],
   ];
   return (
     <div class="container-page">
       <header class="container-head">
         <h1 title={`${name.db} / ${name.coll}`}><span class="faint">{name.db} /</span> {name.coll}</h1>
+        {container.isCollection && <span class="badge">MongoDB</span>}
         {admin && <span class="faint small nowrap" data-testid="container-size">{plural(container.live.documents, "document")} · {bytes(container.live.bytes)}</span>}
       </header>
       <LinkTabs
@@ -43,10 +47,11 @@ export function ContainerPage({ name, page, rest }: { name: ContainerName; page:
         items={pages.map(([id, text, path]) => ({ href: inContainer(name.db, name.coll, path), text, current: page === id }))}
       />
       <div class="container-body">
-        {page === "items" && <Items name={name} container={container} />}
-        {page === "query" && <Query name={name} tabId={rest[0] ?? null} />}
-        {page === "ttl" && admin && <TimeToLive name={name} />}
-        {page === "settings" && admin && <Settings name={name} section={rest[0] ?? "scale"} />}
+        {page === "items" && (container.isCollection ? <CollectionItems name={name} container={container} /> : <Items name={name} container={container} />)}
+        {page === "query" && <Query name={name} isCollection={container.isCollection} tabId={rest[0] ?? null} />}
+        {page === "ttl" && admin && (container.isCollection ? <CollectionTtl name={name} /> : <TimeToLive name={name} />)}
+        {page === "indexes" && admin && container.isCollection && <CollectionIndexes name={name} />}
+        {page === "settings" && admin && !container.isCollection && <Settings name={name} section={rest[0] ?? "scale"} />}
         {page === "feed" && <Feed name={name} container={container} />}
       </div>
     </div>

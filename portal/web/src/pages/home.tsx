@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { moveClock, serverInfo } from "../api/admin";
 import { createContainer, createDatabase, createItem } from "../api/cosmos";
-import { ApiError, base } from "../api/http";
+import { ApiError } from "../api/http";
 import { exactDuration, parseDuration, shortDuration } from "../lib/duration";
 import { bytes, count, plural, utc } from "../lib/format";
 import { databases, refreshCatalog } from "../state/catalog";
@@ -11,8 +11,9 @@ import { clock, now, tellClock } from "../state/clock";
 import { href, inContainer, go, withParams } from "../state/route";
 import { credential, readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
-import { Button, CopyButton, Failure, Segmented, inputValue } from "../ui/controls";
+import { Button, Failure, inputValue } from "../ui/controls";
 import { useEvery, useLoad } from "../ui/load";
+import { Connect, ConnectMongo } from "./connect";
 
 export function Home() {
   const who = credential.value;
@@ -38,7 +39,10 @@ export function Home() {
       {empty && !readOnly.value && <Begin />}
       <Health />
       <div class="columns">
-        <Connect keyText={who?.key ?? ""} />
+        <div class="stack">
+          <Connect keyText={who?.key ?? ""} />
+          <ConnectMongo keyText={who?.key ?? ""} />
+        </div>
         <div class="stack">
           <ServerClock />
           {!empty && <Largest />}
@@ -73,50 +77,6 @@ function Health() {
         </div>
       ))}
     </dl>
-  );
-}
-
-type Language = "python" | "js" | "dotnet" | "java" | "curl";
-
-function snippet(language: Language, endpoint: string, key: string): string {
-  switch (language) {
-    case "python":
-      return `from azure.cosmos import CosmosClient, PartitionKey\n\nclient = CosmosClient("${endpoint}", "${key}")\nshop = client.create_database_if_not_exists("shop")\ncarts = shop.create_container_if_not_exists("carts", PartitionKey("/user"), default_ttl=3600)\ncarts.upsert_item({"id": "1", "user": "ada"})  # gone in an hour`;
-    case "js":
-      return `import { CosmosClient } from "@azure/cosmos";\n\nconst client = new CosmosClient({ endpoint: "${endpoint}", key: "${key}" });\nconst { database } = await client.databases.createIfNotExists({ id: "shop" });\nconst { container } = await database.containers.createIfNotExists({ id: "carts", partitionKey: "/user", defaultTtl: 3600 });\nawait container.items.upsert({ id: "1", user: "ada" }); // gone in an hour`;
-    case "dotnet":
-      return `using Microsoft.Azure.Cosmos;\n\nvar client = new CosmosClient("${endpoint}", "${key}",\n    new() { ConnectionMode = ConnectionMode.Gateway, LimitToEndpoint = true });\nDatabase shop = await client.CreateDatabaseIfNotExistsAsync("shop");\nContainer carts = await shop.CreateContainerIfNotExistsAsync(\n    new ContainerProperties("carts", "/user") { DefaultTimeToLive = 3600 });`;
-    case "java":
-      return `CosmosClient client = new CosmosClientBuilder()\n    .endpoint("${endpoint}")\n    .key("${key}")\n    .gatewayMode()\n    .endpointDiscoveryEnabled(false)\n    .buildClient();`;
-    case "curl":
-      return `# What each default would do, before you set it\ncurl -H "authorization: Bearer ${key}" "${endpoint}_mayfly/ttl/shop/carts?default=3600"`;
-  }
-}
-
-function Connect({ keyText }: { keyText: string }) {
-  const [language, setLanguage] = useState<Language>("python");
-  const [shown, setShown] = useState(false);
-  const endpoint = base;
-  const connection = `AccountEndpoint=${endpoint};AccountKey=${keyText};`;
-  const masked = (text: string): string => (shown ? text : text.replaceAll(keyText, "•".repeat(12)));
-  const code = snippet(language, endpoint, keyText);
-  return (
-    <section class="card stack" aria-labelledby="connect">
-      <div class="row"><h2 id="connect" class="grow">Connect</h2><Button kind="quiet" icon="key" pressed={shown} onClick={() => setShown(!shown)}>{shown ? "Hide the key" : "Show the key"}</Button></div>
-      <dl class="connect">
-        <dt>Endpoint</dt><dd><code>{endpoint}</code><CopyButton text={endpoint} label="Copy the endpoint" /></dd>
-        <dt>Key</dt><dd><code>{masked(keyText)}</code><CopyButton text={keyText} label="Copy the key" /></dd>
-        <dt>Connection string</dt><dd><code>{masked(connection)}</code><CopyButton text={connection} label="Copy the connection string" /></dd>
-        <dt>Certificate</dt><dd><span class="grow small">For HTTPS, clients have to trust this server's authority.</span><a class="button quiet" href="emulator.pem" download="mayfly-ca.pem">Download</a></dd>
-      </dl>
-      <Segmented
-        label="Language"
-        value={language}
-        onChange={setLanguage}
-        options={[{ value: "python", text: "Python" }, { value: "js", text: "JavaScript" }, { value: "dotnet", text: ".NET" }, { value: "java", text: "Java" }, { value: "curl", text: "curl" }]}
-      />
-      <div class="code"><pre tabIndex={0} aria-label="Code">{masked(code)}</pre><CopyButton text={code} label="Copy the code" /></div>
-    </section>
   );
 }
 

@@ -10,7 +10,7 @@ import { count, plural, utc } from "../lib/format";
 import { type Item, type Json, lifeOf } from "../lib/life";
 import { filterQuery, problemOf } from "../lib/sql";
 import { now } from "../state/clock";
-import { deleteSoon, deletionKey, hidden } from "../state/deletions";
+import { deleteSoon, deletionKey, doomedItem, hidden } from "../state/deletions";
 import { keep, kept } from "../state/prefs";
 import { go, inContainer, route, withParams } from "../state/route";
 import { credential, readOnly } from "../state/session";
@@ -128,7 +128,7 @@ export function Items({ name, container }: { name: ContainerName; container: Con
   const remove = (items: Item[]): void => {
     if (items.length === 0 || readOnly.value) return;
     const keys = new Set(items.map(keyOf));
-    deleteSoon(name, items.map((item) => refOf(item, paths)), () => setItems((all) => all.filter((item) => !keys.has(keyOf(item)))));
+    deleteSoon(name, items.map((item) => doomedItem(name, refOf(item, paths))), () => setItems((all) => all.filter((item) => !keys.has(keyOf(item)))));
     setSelected(new Set());
     if (openRef && keys.has(deletionKey(name, openRef))) go(withParams({ item: null, pk: null }));
   };
@@ -293,7 +293,7 @@ function compare(a: Json | undefined, b: Json | undefined): number {
   return x === y ? 0 : x < y ? -1 : 1;
 }
 
-function Value({ value }: { value: Json | undefined }) {
+export function Value({ value }: { value: Json | undefined }) {
   if (value === undefined) return <span class="faint">–</span>;
   const text = cell(value);
   return <span class={typeof value === "string" ? undefined : "mono"}>{text.length > 120 ? `${text.slice(0, 120)}…` : text}</span>;
@@ -309,7 +309,7 @@ function ExpiresIn({ item, defaultTtl }: { item: Item; defaultTtl: number | null
 
 const HISTORY_MAX = 100;
 
-function FilterHistory({ filter }: { filter: string }) {
+export function FilterHistory({ filter }: { filter: string }) {
   const [past, setPast] = useState<string[]>(kept("filters", []));
   useEffect(() => {
     if (filter === "" || past[0] === filter) return;
@@ -320,7 +320,7 @@ function FilterHistory({ filter }: { filter: string }) {
   return <datalist id="filters">{past.map((each) => <option key={each} value={each} />)}</datalist>;
 }
 
-function Columns({ known, chosen, fixed, onChoose, onClose }: { known: string[]; chosen: string[]; fixed: string[]; onChoose: (paths: string[]) => void; onClose: () => void }) {
+export function Columns({ known, chosen, fixed, onChoose, onClose }: { known: string[]; chosen: string[]; fixed: string[]; onChoose: (paths: string[]) => void; onClose: () => void }) {
   const [other, setOther] = useState("");
   const all = [...new Set([...chosen, ...known])].filter((path) => !fixed.includes(path));
   const flip = (path: string): void => onChoose(chosen.includes(path) ? chosen.filter((each) => each !== path) : [...chosen, path]);

@@ -4,19 +4,20 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Explanation, explainQuery } from "../api/admin";
 import { type ContainerName, type Parameter, listItems, queryItems } from "../api/cosmos";
 import { ApiError } from "../api/http";
-import { columnsOf, toCsv, valueIn } from "../lib/csv";
-import { cell, commonPaths } from "../lib/document";
+import { toCsv } from "../lib/csv";
+import { commonPaths } from "../lib/document";
 import { count, decimals, plural } from "../lib/format";
 import type { Json } from "../lib/life";
-import { parameterNames, problemOf, statementAt, statements } from "../lib/sql";
+import { parameterNames, problemOf, statementAt } from "../lib/sql";
 import { addPage, newStats, statRows, type Stats } from "../lib/stats";
 import { go, inContainer } from "../state/route";
 import { credential, isAdministrator } from "../state/session";
-import { changeTab, closeTab, openTab, saved, tabs, type QueryTab } from "../state/tabs";
-import { toast } from "../state/toasts";
-import { Button, CopyButton, Dialog, Empty, Failure, Field, Segmented, inputValue } from "../ui/controls";
+import { changeTab, closeTab, openTab, tabs, type QueryTab } from "../state/tabs";
+import { Button, Empty, Failure, Segmented, inputValue } from "../ui/controls";
 import { Editor, type EditorHandle } from "../ui/editor";
-import { type Column, Grid } from "../ui/grid";
+import { CollectionTab, forgetResults } from "./collection-query";
+import { JsonView, TableView, download } from "./results";
+import { Save, SavedMenu, isMongoText } from "./saved";
 import { goToTab, useAction } from "./shortcuts";
 
 const PAGE = 200;
@@ -34,7 +35,7 @@ type View = "table" | "json" | "stats" | "plan";
 /** Results outlive a visit to another page, not a reload. */
 const memory = new Map<string, Results>();
 
-export function Query({ name, tabId }: { name: ContainerName; tabId: string | null }) {
+export function Query({ name, isCollection, tabId }: { name: ContainerName; isCollection: boolean; tabId: string | null }) {
   const tab = tabs.value.find((each) => each.id === tabId && each.db === name.db && each.coll === name.coll);
   useEffect(() => {
     if (tab) return;
@@ -50,12 +51,12 @@ export function Query({ name, tabId }: { name: ContainerName; tabId: string | nu
             <a href={inContainer(each.db, each.coll, `query/${each.id}`)} aria-current={each.id === tab.id ? "page" : undefined} title={`${each.db} / ${each.coll}`}>
               <span class="faint">{each.coll}</span> {each.title}
             </a>
-            <button type="button" aria-label={`Close ${each.title}`} title="Close (Ctrl+Alt+W)" onClick={() => (memory.delete(each.id), goToTab(closeTab(each.id)))}>×</button>
+            <button type="button" aria-label={`Close ${each.title}`} title="Close (Ctrl+Alt+W)" onClick={() => (memory.delete(each.id), forgetResults(each.id), goToTab(closeTab(each.id)))}>×</button>
           </span>
         ))}
         <Button kind="quiet" icon="plus" label="New query" keys="Ctrl+J" onClick={() => go(inContainer(name.db, name.coll, `query/${openTab(name).id}`))} />
       </div>
-      <Tab key={tab.id} name={name} tab={tab} />
+      {isCollection ? <CollectionTab key={tab.id} name={name} tab={tab} /> : <Tab key={tab.id} name={name} tab={tab} />}
     </div>
   );
 }
@@ -131,7 +132,7 @@ function Tab({ name, tab }: { name: ContainerName; tab: QueryTab }) {
           {running ? <Button kind="danger" icon="stop" keys="Esc" onClick={cancel}>Cancel</Button> : <Button kind="primary" icon="play" keys="Shift+Enter" onClick={() => void run()}>Run</Button>}
           <span class="small faint hide-small">Runs the selection, or the statement at the cursor</span>
           <span class="grow" />
-          <SavedMenu onChoose={(text) => changeTab(tab.id, { text })} />
+          <SavedMenu fits={(text) => !isMongoText(text)} onChoose={(text) => changeTab(tab.id, { text })} />
           <Button icon="save" label="Save the query" keys="Ctrl+S" onClick={() => setSaving(true)} />
         </div>
         <div class="framed query-editor">
@@ -232,40 +233,6 @@ function QueryFailure({ error }: { error: unknown }) {
   return <Failure error={new ApiError(error.status, error.substatus, error.activityId, problemOf(error.message).message)} title="The query was refused" />;
 }
 
-function TableView({ rows }: { rows: Json[] }) {
-  const columns = useMemo(() => columnsOf(rows.slice(0, 1000)).filter((each) => !["_rid", "_self", "_attachments", "_etag"].includes(each)), [rows]);
-  const indexed = useMemo(() => rows.map((row, n) => ({ row, n })), [rows]);
-  const grid = columns.map((column): Column<{ row: Json; n: number }> => ({
-    id: column,
-    title: column,
-    least: 7, share: 1,
-    sortable: false,
-    render: ({ row }) => cell(valueIn(row, column)).slice(0, 200),
-  }));
-  const [open, setOpen] = useState<Json | undefined>(undefined);
-  return (
-    <>
-      <Grid label="Rows" rows={indexed} columns={grid} rowKey={({ n }) => String(n)} selected={NONE} current={null} onSelect={() => undefined} onOpen={({ row }) => setOpen(row)} onNearEnd={NOTHING} sort={null} onSort={NOTHING} selectable={false} footer={null} />
-      {open !== undefined && (
-        <Dialog title="Row" onClose={() => setOpen(undefined)} wide>
-          <div class="code"><pre tabIndex={0}>{JSON.stringify(open, null, 2)}</pre><CopyButton text={JSON.stringify(open, null, 2)} /></div>
-        </Dialog>
-      )}
-    </>
-  );
-}
-
-const NONE: ReadonlySet<string> = new Set();
-const NOTHING = (): void => undefined;
-
-/** The most rows drawn as text at once; all of them can be downloaded. */
-const JSON_ROWS_MAX = 1000;
-
-function JsonView({ rows }: { rows: Json[] }) {
-  const text = useMemo(() => JSON.stringify(rows.slice(0, JSON_ROWS_MAX), null, 2), [rows]);
-  return <div class="framed fill"><Editor language="json" label="Rows as JSON" value={text} readOnly /></div>;
-}
-
 function StatsView({ results }: { results: Results }) {
   return (
     <div class="scroll">
@@ -316,52 +283,4 @@ function PlanView({ name, tab, editor }: { name: ContainerName; tab: QueryTab; e
       </ol>
     </div>
   );
-}
-
-function SavedMenu({ onChoose }: { onChoose: (text: string) => void }) {
-  if (saved.value.length === 0) return null;
-  return (
-    <select class="input" aria-label="Open a saved query" value="" onChange={(event) => {
-      const found = saved.value.find((each) => each.name === inputValue(event));
-      if (found) onChoose(found.text);
-    }}>
-      <option value="">Saved queries…</option>
-      {saved.value.map((each) => <option key={each.name} value={each.name}>{each.name}</option>)}
-    </select>
-  );
-}
-
-function Save({ tab, onClose }: { tab: QueryTab; onClose: () => void }) {
-  const [name, setName] = useState(tab.title);
-  const save = (): void => {
-    saved.value = [...saved.value.filter((each) => each.name !== name), { name, text: tab.text }];
-    changeTab(tab.id, { title: name });
-    toast({ tone: "good", text: `Saved “${name}” in this browser` });
-    onClose();
-  };
-  return (
-    <Dialog title="Save the query" onClose={onClose}>
-      <form class="stack" onSubmit={(event) => (event.preventDefault(), save())}>
-        <Field label="Name" hint={saved.value.some((each) => each.name === name) ? "Replaces the one with this name." : "Kept in this browser."}>
-          {(props) => <input {...props} class="input" required autofocus value={name} onInput={(event) => setName(inputValue(event))} />}
-        </Field>
-        {saved.value.length > 0 && (
-          <ul class="saved-list">
-            {saved.value.map((each) => (
-              <li key={each.name} class="row"><span class="grow ellipsis">{each.name} <span class="faint small">{plural(statements(each.text).length, "statement")}</span></span><Button kind="quiet" icon="trash" label={`Forget ${each.name}`} onClick={() => (saved.value = saved.value.filter((other) => other !== each))} /></li>
-            ))}
-          </ul>
-        )}
-        <div class="row end"><Button onClick={onClose}>Cancel</Button><Button kind="primary" submit>Save</Button></div>
-      </form>
-    </Dialog>
-  );
-}
-
-export function download(name: string, type: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -77,6 +77,7 @@ function Leaf({ db, container, onDelete }: { db: DatabaseOverview; container: Co
       <div class="tree-row">
         <a class="tree-link leaf" href={inContainer(db.name, container.name, "items")} aria-current={here ? "page" : undefined} title={`${size}Time to live: ${ttlWords(container.defaultTtl)}`}>
           <Icon name="container" /> <span class="ellipsis grow">{container.name}</span>
+          {container.isCollection && <span class="kind-badge" title="A collection of MongoDB">mongo</span>}
           {isAdministrator.value && <span class="tree-count">{brief(container.live.documents)}</span>}
           <span class={`ttl-badge ${container.defaultTtl === null ? "off" : "on"}`}>{ttlBadge(container.defaultTtl)}</span>
         </a>

@@ -1,10 +1,10 @@
 // Time to live: look at what a setting would do, then set it.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type Amount, type Forecast, forecastTtl, previewTtl, ttlHistory } from "../api/admin";
+import { type Forecast, forecastTtl, previewTtl, ttlHistory } from "../api/admin";
 import { type ContainerName, readContainer, replaceContainer } from "../api/cosmos";
 import { MAX_TTL, exactDuration, parseDuration, shortDuration, ttlWords } from "../lib/duration";
-import { brief, bytes, count, percent, plural, utc } from "../lib/format";
+import { brief, bytes, count, plural, utc } from "../lib/format";
 import { refreshCatalog } from "../state/catalog";
 import { now } from "../state/clock";
 import { go, inContainer, route, withParams } from "../state/route";
@@ -12,15 +12,13 @@ import { readOnly } from "../state/session";
 import { openTab } from "../state/tabs";
 import { failed, toast } from "../state/toasts";
 import { Chart, type ChartSpec } from "../ui/chart";
-import { Button, Dialog, Failure, Field, Notice, Segmented, inputValue } from "../ui/controls";
+import { Button, Failure, Field, Notice, Segmented, inputValue } from "../ui/controls";
 import { useEvery, useLoad } from "../ui/load";
+import { CONFIRM_SHARE, Confirm, Headline, Histogram, shareAtOnce } from "./outlook";
 
 type Mode = "off" | "noDefault" | "seconds";
 
 const modeOf = (ttl: number | null): Mode => (ttl === null ? "off" : ttl === -1 ? "noDefault" : "seconds");
-
-/** A change that would expire more than this share at once has to be typed in. */
-const CONFIRM_SHARE = 0.1;
 
 const PRESETS = ["1 h", "1 d", "7 d", "30 d", "90 d", "1 y"];
 
@@ -153,7 +151,7 @@ function Preview({ name, present, proposed, onSaved, onDiscard }: { name: Contai
   };
   if (!it) return preview.error ? <Failure error={preview.error} title="There is no preview" /> : <div class="preview loading"><span class="faint">Looking at what it would do…</span></div>;
 
-  const share = it.live.documents === 0 ? 0 : it.expiresAtOnce.documents / it.live.documents;
+  const share = shareAtOnce(it);
   const mustConfirm = share > CONFIRM_SHARE;
   return (
     <div class="preview stack" role="region" aria-label="Preview">
@@ -184,54 +182,6 @@ function Preview({ name, present, proposed, onSaved, onDiscard }: { name: Contai
   );
 }
 
-function Headline({ it, share }: { it: Forecast; share: number }) {
-  const gone = it.expiresAtOnce;
-  const later = it.expiresWithinHour.documents + it.expiresWithinDay.documents + it.expiresWithin30Days.documents + it.expiresLater.documents;
-  if (gone.documents === 0) {
-    return (
-      <Notice tone="good" title="Nothing expires at once">
-        {later === 0 ? `None of the ${plural(it.live.documents, "document")} will expire under this setting.` : `${plural(later, "document")} of ${count(it.live.documents)} will expire over time.`}
-      </Notice>
-    );
-  }
-  return (
-    <Notice tone={share > CONFIRM_SHARE ? "bad" : "warn"} title={`${plural(gone.documents, "document")} (${bytes(gone.bytes)}) would be gone at once`}>
-      That is {percent(share)} of the container, and it is final: they do not come back when the setting is changed again.
-    </Notice>
-  );
-}
-
-const BUCKETS: [key: "expiresAtOnce" | "expiresWithinHour" | "expiresWithinDay" | "expiresWithin30Days" | "expiresLater" | "neverExpires", label: string, tone: string][] = [
-  ["expiresAtOnce", "At once", "now"],
-  ["expiresWithinHour", "Within 1 hour", "hour"],
-  ["expiresWithinDay", "Within 1 day", "day"],
-  ["expiresWithin30Days", "Within 30 days", "month"],
-  ["expiresLater", "Later", "later"],
-  ["neverExpires", "Never", "never"],
-];
-
-/** Bars by logarithm: one document must be visible beside a million. */
-function Histogram({ it }: { it: Forecast }) {
-  const most = Math.max(1, ...BUCKETS.map(([key]) => it[key].documents));
-  const height = (amount: Amount): number => (amount.documents === 0 ? 0 : 8 + 92 * (Math.log1p(amount.documents) / Math.log1p(most)));
-  return (
-    <table class="histogram">
-      <caption class="visually-hidden">When the documents that are there would expire</caption>
-      <tbody>
-        {BUCKETS.map(([key, label, tone]) => (
-          <tr key={key} class={tone} data-bucket={key}>
-            <th scope="row">{label}</th>
-            <td class="bar-cell" aria-hidden="true"><span class="bar-fill" style={{ "--size": `${height(it[key])}%` }} /></td>
-            <td class="num">{count(it[key].documents)}</td>
-            <td class="num faint">{bytes(it[key].bytes)}</td>
-            <td class="num faint">{it.live.documents === 0 ? "–" : percent(it[key].documents / it.live.documents)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
 /** What would be gone at once, as a query. */
 function doomedQuery(proposed: number | null): string {
   const nowSeconds = now.peek();
@@ -240,22 +190,7 @@ function doomedQuery(proposed: number | null): string {
   return `-- Documents that a default of ${proposed} seconds would expire at once\nSELECT c.id, c._ts, c.ttl FROM c\nWHERE (NOT IS_INTEGER(c.ttl) AND c._ts + ${proposed} <= ${nowSeconds})\n   OR ${own}`;
 }
 
-function Confirm({ name, it, share, busy, onConfirm, onClose }: { name: ContainerName; it: Forecast; share: number; busy: boolean; onConfirm: () => void; onClose: () => void }) {
-  const [typed, setTyped] = useState("");
-  return (
-    <Dialog title="This deletes data" onClose={onClose}>
-      <form class="stack" onSubmit={(event) => (event.preventDefault(), typed === name.coll && onConfirm())}>
-        <p><b>{plural(it.expiresAtOnce.documents, "document")}</b> of <b>{name.coll}</b> ({percent(share)}, {bytes(it.expiresAtOnce.bytes)}) will be gone the moment you save. Changing the setting back does not bring them back.</p>
-        <Field label={`Type ${name.coll} to confirm`}>
-          {(props) => <input {...props} class="input mono" autofocus autocomplete="off" value={typed} onInput={(event) => setTyped(inputValue(event))} />}
-        </Field>
-        <div class="row end"><Button onClick={onClose}>Keep everything</Button><Button kind="danger" submit busy={busy} disabled={typed !== name.coll}>Save and let them expire</Button></div>
-      </form>
-    </Dialog>
-  );
-}
-
-function Upcoming({ forecast }: { forecast: Forecast }) {
+export function Upcoming({ forecast }: { forecast: Forecast }) {
   const [unit, setUnit] = useState<"hour" | "day">("hour");
   const amounts = unit === "hour" ? forecast.hourly.slice(0, 24) : forecast.daily.slice(0, 30);
   const sum = amounts.reduce((sum, each) => sum + each.documents, 0);
@@ -279,7 +214,7 @@ function Upcoming({ forecast }: { forecast: Forecast }) {
   );
 }
 
-function Purge({ forecast }: { forecast: Forecast }) {
+export function Purge({ forecast }: { forecast: Forecast }) {
   const { documents } = forecast.purgeBacklog;
   return (
     <section class="card stack" aria-labelledby="purge">

@@ -44,6 +44,7 @@ async function ofToken(link: string): Promise<DatabaseOverview[]> {
   const nothing = { documents: 0, bytes: 0 };
   const container = {
     name: coll,
+    isCollection: false,
     partitionKey: value.partitionKey.paths,
     defaultTtl: value.defaultTtl ?? null,
     live: nothing,

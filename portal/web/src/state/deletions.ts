@@ -3,6 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { type ContainerName, type ItemRef, deleteItem } from "../api/cosmos";
+import { deleteDocument } from "../api/mongo";
 import { ApiError } from "../api/http";
 import { plural } from "../lib/format";
 import { refreshCatalog } from "./catalog";
@@ -10,9 +11,16 @@ import { dismiss, failed, toast } from "./toasts";
 
 const UNDO_MS = 8_000;
 
+/** Something to delete. */
+export interface Doomed {
+  key: string;
+  label: string;
+  delete: (keepalive: boolean) => Promise<unknown>;
+}
+
 interface Pending {
   name: ContainerName;
-  refs: ItemRef[];
+  doomed: Doomed[];
   timer: number;
   toast: number;
 }
@@ -23,10 +31,25 @@ const pending = new Set<Pending>();
 export const hidden = signal<ReadonlySet<string>>(new Set());
 export const deletionKey = (name: ContainerName, ref: ItemRef): string => `${name.db}\n${name.coll}\n${ref.partitionKey}\n${ref.id}`;
 
-export function deleteSoon(name: ContainerName, refs: ItemRef[], done: () => void): void {
-  hidden.value = new Set([...hidden.value, ...refs.map((ref) => deletionKey(name, ref))]);
-  const what = refs.length === 1 ? `“${refs[0]!.id}”` : plural(refs.length, "item");
-  const entry: Pending = { name, refs, timer: 0, toast: 0 };
+export const doomedItem = (name: ContainerName, ref: ItemRef): Doomed => ({
+  key: deletionKey(name, ref),
+  label: ref.id,
+  delete: (keepalive) => deleteItem(name, ref, undefined, keepalive),
+});
+
+/** The key of a document, whose id is a text of Extended JSON. */
+export const documentKey = (name: ContainerName, id: string): string => `${name.db}\n${name.coll}\n${id}`;
+
+export const doomedDocument = (name: ContainerName, id: string, label: string): Doomed => ({
+  key: documentKey(name, id),
+  label,
+  delete: (keepalive) => deleteDocument(name, id, keepalive),
+});
+
+export function deleteSoon(name: ContainerName, doomed: Doomed[], done: () => void): void {
+  hidden.value = new Set([...hidden.value, ...doomed.map((each) => each.key)]);
+  const what = doomed.length === 1 ? `“${doomed[0]!.label}”` : plural(doomed.length, "item");
+  const entry: Pending = { name, doomed, timer: 0, toast: 0 };
   entry.toast = toast({
     tone: "plain",
     text: `Deleting ${what} from ${name.coll}`,
@@ -45,18 +68,18 @@ function undo(entry: Pending): void {
 }
 
 function show(entry: Pending): void {
-  const keys = new Set(entry.refs.map((ref) => deletionKey(entry.name, ref)));
+  const keys = new Set(entry.doomed.map((each) => each.key));
   hidden.value = new Set([...hidden.value].filter((key) => !keys.has(key)));
 }
 
 async function carryOut(entry: Pending, done: () => void): Promise<void> {
   pending.delete(entry);
   const errors: unknown[] = [];
-  const queue = [...entry.refs];
+  const queue = [...entry.doomed];
   const worker = async (): Promise<void> => {
-    for (let ref = queue.pop(); ref; ref = queue.pop()) {
+    for (let each = queue.pop(); each; each = queue.pop()) {
       try {
-        await deleteItem(entry.name, ref);
+        await each.delete(false);
       } catch (error) {
         // Gone already is what was wanted.
         if (!(error instanceof ApiError && error.status === 404)) errors.push(error);
@@ -65,7 +88,7 @@ async function carryOut(entry: Pending, done: () => void): Promise<void> {
   };
   await Promise.all(Array.from({ length: 6 }, worker));
   if (errors.length > 0) failed(`${plural(errors.length, "item")} could not be deleted`, errors[0]);
-  else toast({ tone: "good", text: `Deleted ${plural(entry.refs.length, "item")} from ${entry.name.coll}` });
+  else toast({ tone: "good", text: `Deleted ${plural(entry.doomed.length, "item")} from ${entry.name.coll}` });
   done();
   show(entry);
   void refreshCatalog();
@@ -74,7 +97,7 @@ async function carryOut(entry: Pending, done: () => void): Promise<void> {
 addEventListener("pagehide", () => {
   for (const entry of pending) {
     clearTimeout(entry.timer);
-    for (const ref of entry.refs) void deleteItem(entry.name, ref, undefined, true).catch(() => undefined);
+    for (const each of entry.doomed) void each.delete(true).catch(() => undefined);
   }
   pending.clear();
 });

@@ -2,6 +2,7 @@
 
 import { effect, signal } from "@preact/signals";
 import type { ContainerName } from "../api/cosmos";
+import { containerOf } from "./catalog";
 import { keep, kept } from "./prefs";
 
 export interface QueryTab extends ContainerName {
@@ -22,7 +23,7 @@ export const saved = signal<SavedQuery[]>(kept("saved", []));
 effect(() => keep("tabs", tabs.value));
 effect(() => keep("saved", saved.value));
 
-export function openTab(name: ContainerName, text = "SELECT * FROM c", title?: string): QueryTab {
+export function openTab(name: ContainerName, text = containerOf(name)?.isCollection ? "{}" : "SELECT * FROM c", title?: string): QueryTab {
   const taken = new Set(tabs.value.map((tab) => tab.id));
   let number = 1;
   while (taken.has(String(number))) number++;

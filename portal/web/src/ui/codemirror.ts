@@ -9,10 +9,11 @@ import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension, Prec } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { OPERATORS, STAGES } from "../lib/mongo";
 import { FUNCTIONS, KEYWORDS, propertyOf } from "../lib/sql";
 
 export interface EditorOptions {
-  language: "json" | "sql";
+  language: "json" | "sql" | "mongo";
   /** What it is for, for those who do not see it. */
   label: string;
   readOnly?: boolean;
@@ -92,6 +93,16 @@ function complete(paths: () => string[]) {
   };
 }
 
+/** Names inside quotes: operators, stages, and dotted paths of properties. */
+function completeNames(paths: () => string[]) {
+  return (context: CompletionContext): CompletionResult | null => {
+    const name = context.matchBefore(/"[$\w.]*$/);
+    if (!name) return null;
+    const fields = paths().map((path) => path.slice(1).replaceAll("/", "."));
+    return { from: name.from + 1, options: [...fields.map((label) => ({ label, type: "property" })), ...[...STAGES, ...OPERATORS].map((label) => ({ label, type: "keyword" }))] };
+  };
+}
+
 const colours = (dark: boolean): Extension => {
   const c = dark
     ? { key: "#7cc7ff", text: "#8fd6a5", number: "#f0b072", word: "#d6a3ff", call: "#6fd9cf", faint: "#8a95a3", atom: "#f59a9a" }
@@ -136,8 +147,8 @@ export function createEditor(root: ShadowRoot, text: string, options: EditorOpti
   const locked = (readOnly: boolean): Extension => [EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)];
   const keys = Prec.highest(
     keymap.of([
-      { key: "Shift-Enter", run: () => (options.onRun?.(), options.language === "sql") },
-      { key: "F5", run: () => (options.onRun?.(), options.language === "sql") },
+      { key: "Shift-Enter", run: () => (options.onRun?.(), options.language !== "json") },
+      { key: "F5", run: () => (options.onRun?.(), options.language !== "json") },
       { key: "Mod-s", run: () => (options.onSave?.(), true) },
       { key: "Escape", run: () => options.onCancel?.() ?? false },
     ]),
@@ -145,6 +156,8 @@ export function createEditor(root: ShadowRoot, text: string, options: EditorOpti
   const language: Extension =
     options.language === "json"
       ? [json(), linter(jsonParseLinter()), lintGutter(), foldGutter()]
+      : options.language === "mongo"
+      ? [json(), linter((view) => (view.state.doc.toString().trim() === "" ? [] : jsonParseLinter()(view))), autocompletion({ override: [completeNames(options.paths ?? (() => []))], icons: false })]
       : [sql, autocompletion({ override: [complete(options.paths ?? (() => []))], icons: false })];
   const view = new EditorView({
     root,

@@ -1,0 +1,84 @@
+// What a setting would do to the documents that are there, before it is set.
+
+import { useState } from "preact/hooks";
+import type { ContainerName } from "../api/cosmos";
+import { bytes, count, percent, plural } from "../lib/format";
+import { Button, Dialog, Field, Notice, inputValue } from "../ui/controls";
+
+/** Bytes are not always known. */
+interface Quantity {
+  documents: number;
+  bytes: number | null;
+}
+
+export type Outlook = Record<"live" | "expiresAtOnce" | "expiresWithinHour" | "expiresWithinDay" | "expiresWithin30Days" | "expiresLater" | "neverExpires", Quantity>;
+
+/** A change that would expire more than this share at once has to be typed in. */
+export const CONFIRM_SHARE = 0.1;
+
+export const shareAtOnce = (it: Outlook): number => (it.live.documents === 0 ? 0 : it.expiresAtOnce.documents / it.live.documents);
+
+const sized = (amount: Quantity): string => (amount.bytes === null ? "" : ` (${bytes(amount.bytes)})`);
+
+export function Headline({ it, share }: { it: Outlook; share: number }) {
+  const gone = it.expiresAtOnce;
+  const later = it.expiresWithinHour.documents + it.expiresWithinDay.documents + it.expiresWithin30Days.documents + it.expiresLater.documents;
+  if (gone.documents === 0) {
+    return (
+      <Notice tone="good" title="Nothing expires at once">
+        {later === 0 ? `None of the ${plural(it.live.documents, "document")} will expire under this setting.` : `${plural(later, "document")} of ${count(it.live.documents)} will expire over time.`}
+      </Notice>
+    );
+  }
+  return (
+    <Notice tone={share > CONFIRM_SHARE ? "bad" : "warn"} title={`${plural(gone.documents, "document")}${sized(gone)} would be gone at once`}>
+      That is {percent(share)} of the container, and it is final: they do not come back when the setting is changed again.
+    </Notice>
+  );
+}
+
+const BUCKETS: [key: "expiresAtOnce" | "expiresWithinHour" | "expiresWithinDay" | "expiresWithin30Days" | "expiresLater" | "neverExpires", label: string, tone: string][] = [
+  ["expiresAtOnce", "At once", "now"],
+  ["expiresWithinHour", "Within 1 hour", "hour"],
+  ["expiresWithinDay", "Within 1 day", "day"],
+  ["expiresWithin30Days", "Within 30 days", "month"],
+  ["expiresLater", "Later", "later"],
+  ["neverExpires", "Never", "never"],
+];
+
+/** Bars by logarithm: one document must be visible beside a million. */
+export function Histogram({ it }: { it: Outlook }) {
+  const most = Math.max(1, ...BUCKETS.map(([key]) => it[key].documents));
+  const height = (amount: Quantity): number => (amount.documents === 0 ? 0 : 8 + 92 * (Math.log1p(amount.documents) / Math.log1p(most)));
+  return (
+    <table class="histogram">
+      <caption class="visually-hidden">When the documents that are there would expire</caption>
+      <tbody>
+        {BUCKETS.map(([key, label, tone]) => (
+          <tr key={key} class={tone} data-bucket={key}>
+            <th scope="row">{label}</th>
+            <td class="bar-cell" aria-hidden="true"><span class="bar-fill" style={{ "--size": `${height(it[key])}%` }} /></td>
+            <td class="num">{count(it[key].documents)}</td>
+            <td class="num faint">{it[key].bytes === null ? "" : bytes(it[key].bytes)}</td>
+            <td class="num faint">{it.live.documents === 0 ? "–" : percent(it[key].documents / it.live.documents)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+export function Confirm({ name, it, share, busy, onConfirm, onClose }: { name: ContainerName; it: Outlook; share: number; busy: boolean; onConfirm: () => void; onClose: () => void }) {
+  const [typed, setTyped] = useState("");
+  return (
+    <Dialog title="This deletes data" onClose={onClose}>
+      <form class="stack" onSubmit={(event) => (event.preventDefault(), typed === name.coll && onConfirm())}>
+        <p><b>{plural(it.expiresAtOnce.documents, "document")}</b> of <b>{name.coll}</b> ({percent(share)}{it.expiresAtOnce.bytes === null ? "" : `, ${bytes(it.expiresAtOnce.bytes)}`}) will be gone the moment you save. Changing the setting back does not bring them back.</p>
+        <Field label={`Type ${name.coll} to confirm`}>
+          {(props) => <input {...props} class="input mono" autofocus autocomplete="off" value={typed} onInput={(event) => setTyped(inputValue(event))} />}
+        </Field>
+        <div class="row end"><Button onClick={onClose}>Keep everything</Button><Button kind="danger" submit busy={busy} disabled={typed !== name.coll}>Save and let them expire</Button></div>
+      </form>
+    </Dialog>
+  );
+}

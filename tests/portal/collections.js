@@ -1,0 +1,194 @@
+// Collections of MongoDB in the portal: made by commands, looked at and changed in the browser.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { READ_ONLY_KEY, axe } from "./harness.js";
+
+/** The tests, with the tools of the suite: the server is there only when they run. */
+export function collectionTests({ server, open, done, rows, write }) {
+  const run = (command) => server().admin("mongo/shop", command);
+  const insert = (coll, documents) => run({ insert: coll, documents });
+  const count = async (coll) => (await run({ count: coll })).n;
+  const clock = async () => (await server().admin("clock")).unixSeconds;
+  const date = (seconds) => ({ $date: { $numberLong: String(Math.floor(seconds) * 1000) } });
+  const size = (page) => page.getByTestId("container-size");
+
+  describe("collections", () => {
+    test("the tree tells a collection from a container", async () => {
+      await insert("badge", [{ _id: 1 }]);
+      const page = await open("c/shop/badge/items");
+      const leaf = page.getByRole("navigation", { name: "Databases and containers" }).getByRole("link", { name: /badge/ });
+      await leaf.getByText("mongo").waitFor();
+      await page.getByRole("link", { name: "Indexes" }).waitFor();
+      assert.equal(await page.getByRole("link", { name: "Scale & Settings" }).count(), 0);
+      await done(page);
+    });
+
+    test("a TTL index is made in the portal, and what it said happens", async () => {
+      const now = await clock();
+      const documents = Array.from({ length: 10 }, (_, n) => ({ _id: n, at: date(n < 3 ? now - 7200 : now) }));
+      await insert("sessions", [...documents, { _id: "undated" }, { _id: "list", at: [date(now + 86_400), date(now - 1800)] }]);
+      const page = await open("c/shop/sessions/ttl");
+      await page.getByText("None: nothing expires").waitFor();
+      await page.getByLabel("Field", { exact: true }).fill("at");
+      await page.getByLabel("expireAfterSeconds").fill("1 h");
+      const cells = (bucket) => page.locator(`[data-bucket=${bucket}] .num`).first();
+      await cells("expiresAtOnce").waitFor();
+      assert.deepEqual(await Promise.all(["expiresAtOnce", "expiresWithinHour", "expiresLater", "neverExpires"].map((each) => cells(each).textContent())), ["3", "8", "0", "1"]);
+      assert.deepEqual(await axe(page), []);
+      assert.equal(await count("sessions"), 12, "looking changes nothing");
+      await page.getByRole("button", { name: /Save and expire 3 at once/ }).click();
+      await page.getByLabel("Type sessions to confirm").fill("sessions");
+      await page.getByRole("button", { name: "Save and let them expire" }).click();
+      await page.getByRole("cell", { name: "1 h after the date" }).waitFor();
+      await size(page).getByText("9 documents").waitFor();
+      assert.equal(await count("sessions"), 9);
+
+      await page.getByRole("link", { name: "Items", exact: true }).click();
+      await page.getByRole("columnheader", { name: "Expires in" }).waitFor();
+      await page.getByRole("gridcell", { name: "undated" }).waitFor();
+      assert.equal(await rows(page).count(), 9);
+      await server().advance(3600);
+      await size(page).getByText("1 document", { exact: false }).waitFor();
+      await page.waitForFunction(() => document.querySelectorAll(".grid-row").length === 1);
+      await page.getByRole("gridcell", { name: "undated" }).waitFor();
+      assert.equal(await count("sessions"), 1);
+      await done(page);
+    });
+
+    test("a TTL index is changed and dropped", async () => {
+      await insert("changed", [{ _id: 1 }]);
+      await run({ createIndexes: "changed", indexes: [{ key: { at: 1 }, name: "at_1", expireAfterSeconds: 60 }] });
+      const page = await open("c/shop/changed/ttl");
+      await page.getByRole("button", { name: "Change", exact: true }).click();
+      await page.getByRole("heading", { name: "Change at_1" }).waitFor();
+      await page.getByLabel("expireAfterSeconds").fill("2 h");
+      await page.getByText("Nothing expires at once").waitFor();
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByRole("cell", { name: "2 h after the date" }).waitFor();
+      const ttl = async () => (await run({ listIndexes: "changed" })).cursor.firstBatch.find((each) => each.name === "at_1")?.expireAfterSeconds;
+      assert.equal(await ttl(), 7200);
+      await page.getByRole("button", { name: "Drop at_1" }).click();
+      await page.getByRole("button", { name: "Drop the index" }).click();
+      await page.getByText("None: nothing expires").waitFor();
+      assert.equal(await ttl(), undefined);
+      await done(page);
+    });
+
+    test("an index on the last write turns on each document's own ttl", async () => {
+      await insert("own", [{ _id: "short", ttl: 60 }, { _id: "pinned", ttl: -1 }, { _id: "plain" }]);
+      const page = await open("c/shop/own/ttl");
+      await page.getByLabel("Field", { exact: true }).fill("_ts");
+      await page.getByLabel("expireAfterSeconds").fill("-1");
+      await page.getByText("On without a default").waitFor();
+      await page.getByRole("button", { name: "Make TTL index" }).click();
+      await page.getByText("On, no default").waitFor();
+      await server().advance(61);
+      await size(page).getByText("2 documents").waitFor();
+      assert.equal(await count("own"), 2);
+      await done(page);
+    });
+
+    test("queries are filters or pipelines, with their plan", async () => {
+      await insert("queried", Array.from({ length: 30 }, (_, n) => ({ _id: n, user: n % 3 === 0 ? "ada" : "grace", total: n })));
+      await run({ createIndexes: "queried", indexes: [{ key: { user: 1 }, name: "by_user" }] });
+      const page = await open("c/shop/queried/query");
+      await page.getByRole("textbox", { name: "Filter or pipeline" }).waitFor();
+      await write(page, "Filter or pipeline", '{ "user": "ada" }');
+      await page.keyboard.press("Shift+Enter");
+      await page.getByText("10 documents from queried").waitFor();
+      assert.equal(await rows(page).count(), 10);
+      await page.getByRole("button", { name: "Plan" }).click();
+      await page.getByText("by_user").waitFor();
+      await page.getByText("10 documents and 10 keys looked at for 10 documents").waitFor();
+      assert.deepEqual(await axe(page), []);
+      await page.getByRole("button", { name: "Table" }).click();
+      await write(page, "Filter or pipeline", '[{ "$group": { "_id": "$user", "n": { "$sum": 1 } } }, { "$sort": { "_id": 1 } }]');
+      await page.getByRole("button", { name: "Run" }).click();
+      await page.getByText("2 documents from queried").waitFor();
+      await page.getByRole("gridcell", { name: "grace" }).waitFor();
+      await write(page, "Filter or pipeline", '{ "total": { "$oops": 1 } }');
+      await page.getByRole("button", { name: "Run" }).click();
+      await page.getByText(/unknown operator: \$oops/).waitFor();
+      await write(page, "Filter or pipeline", '{ "total": ');
+      await page.getByRole("button", { name: "Run" }).click();
+      await page.getByText("This is not JSON").waitFor();
+      await page.reload();
+      await page.getByRole("textbox", { name: "Filter or pipeline" }).getByText('"total"').waitFor();
+      await done(page);
+    });
+
+    test("documents are filtered, edited, made and deleted, and keep their types", async () => {
+      await insert("edited", [{ _id: { $oid: "507f1f77bcf86cd799439011" }, z: { $numberLong: "5" }, a: { $numberDouble: "1.0" }, 1: "first" }, { _id: 2, user: "ada" }]);
+      const page = await open("c/shop/edited/items");
+      await page.getByRole("gridcell", { name: "507f1f77bcf86cd799439011" }).waitFor();
+      await page.getByLabel("Filter", { exact: true }).fill('{ "user": "ada" }');
+      await page.keyboard.press("Enter");
+      await page.getByText("1 loaded").waitFor();
+      await page.getByLabel("Filter", { exact: true }).fill('{ "user": ');
+      await page.keyboard.press("Enter");
+      await page.getByText("The filter is not right.").waitFor();
+      await page.getByRole("button", { name: "Clear the filter" }).click();
+      await page.getByText("2 loaded").waitFor();
+
+      await page.getByRole("gridcell", { name: "507f1f77bcf86cd799439011" }).click();
+      const text = page.getByRole("textbox", { name: "The item as JSON" });
+      await text.getByText("$numberLong").waitFor();
+      assert.deepEqual(await axe(page), []);
+      await write(page, "The item as JSON", '{ "_id": {"$oid":"507f1f77bcf86cd799439011"}, "z": {"$numberLong":"6"}, "1": "first", "a": {"$numberDouble":"1.0"} }');
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByText("Saved “507f1f77bcf86cd799439011”").waitFor();
+      const stored = (await run({ find: "edited", filter: { z: 6 } })).cursor.firstBatch[0];
+      assert.deepEqual(stored, { _id: { $oid: "507f1f77bcf86cd799439011" }, z: { $numberLong: "6" }, 1: "first", a: { $numberDouble: "1.0" } });
+
+      // Somebody else is faster.
+      await run({ update: "edited", updates: [{ q: { z: 6 }, u: { $set: { by: "grace" } } }] });
+      await write(page, "The item as JSON", '{ "_id": {"$oid":"507f1f77bcf86cd799439011"}, "by": "me" }');
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByRole("heading", { name: "Somebody else changed this item" }).waitFor();
+      await page.getByRole("button", { name: "Overwrite with yours" }).click();
+      await page.getByRole("button", { name: "Discard" }).waitFor({ state: "detached" });
+      assert.equal((await run({ count: "edited", query: { by: "me" } })).n, 1);
+
+      await page.getByRole("button", { name: "New item" }).click();
+      await text.getByText("name").waitFor();
+      await write(page, "The item as JSON", '{ "_id": "mine", "user": "me" }');
+      await page.getByRole("button", { name: "Make it" }).click();
+      await page.getByRole("heading", { name: "mine" }).waitFor();
+      assert.equal(await count("edited"), 3);
+      await page.getByRole("button", { name: "Delete this item" }).click();
+      await page.getByText("Deleting “mine” from edited").waitFor();
+      await page.getByText("Deleted 1 item from edited").waitFor();
+      assert.equal(await count("edited"), 2);
+      await done(page);
+    });
+
+    test("indexes are made and dropped", async () => {
+      await insert("indexed", [{ _id: 1 }]);
+      const page = await open("c/shop/indexed/indexes");
+      await page.getByRole("cell", { name: "_id_", exact: true }).waitFor();
+      await page.getByLabel("Key", { exact: true }).fill('{ "b": 1, "a": -1 }');
+      await page.getByLabel("Unique").check();
+      await page.getByRole("button", { name: "Make index" }).click();
+      await page.getByRole("cell", { name: "b_1_a_-1" }).waitFor();
+      await page.getByText("unique", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Drop b_1_a_-1" }).click();
+      await page.getByRole("button", { name: "Drop the index" }).click();
+      await page.getByText("Dropped b_1_a_-1").waitFor();
+      assert.equal((await run({ listIndexes: "indexed" })).cursor.firstBatch.length, 1);
+      await done(page);
+    });
+
+    test("a read-only key shows collections, and offers no change", async () => {
+      await insert("looked", [{ _id: 1, at: date(await clock()) }]);
+      await run({ createIndexes: "looked", indexes: [{ key: { at: 1 }, name: "at_1", expireAfterSeconds: 86_400 }] });
+      const page = await open("c/shop/looked/items?item=1", { key: READ_ONLY_KEY });
+      await page.getByText("left").first().waitFor();
+      for (const name of ["New item", "Save", "Delete this item"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+      await page.goto(`${server().endpoint}_explorer/#/c/shop/looked/ttl`);
+      await page.getByRole("cell", { name: "1 d after the date" }).waitFor();
+      for (const name of ["Change", "Drop at_1", "Make TTL index"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+      await done(page);
+    });
+  });
+}
