@@ -1,7 +1,7 @@
 //! A private PostgreSQL to compare with: made in a temporary folder, stopped at the end.
 //!
-//! Its programs are looked for where Debian puts them. It runs as it is installed, but for `fsync`, which is off while
-//! documents are loaded and makes no difference to reads.
+//! Its programs are looked for where Debian puts them. It runs as it is installed; what is measured of reads alone has
+//! `fsync` off while documents are loaded.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,7 +14,7 @@ use tokio_postgres::{Client, NoTls};
 /// A running instance.
 pub struct Postgres {
     server: Child,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     /// Connected to it.
     pub client: Client,
 }
@@ -41,9 +41,19 @@ fn command(program: &Path) -> Command {
     }
 }
 
+/// Serves a connection for as long as the bench runs.
+pub fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error>> + Send + 'static) {
+    tokio::spawn(connection);
+}
+
 impl Postgres {
-    /// Makes and starts an instance with the programs in `folder`.
+    /// Makes and starts an instance with the programs in `folder`, which does not wait for the disk.
     pub async fn start(folder: &Path) -> Result<Self, String> {
+        Self::start_with(folder, &["fsync=off"]).await
+    }
+
+    /// Makes and starts an instance with these settings.
+    pub async fn start_with(folder: &Path, options: &[&str]) -> Result<Self, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         // Its user has to reach it.
         _ = Command::new("chown").arg("postgres").arg(dir.path()).stderr(Stdio::null()).status();
@@ -57,8 +67,9 @@ impl Postgres {
         let server = command(&folder.join("postgres"))
             .arg("-D")
             .arg(&data)
-            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-k"])
+            .args(["-c", "listen_addresses=", "-k"])
             .arg(dir.path())
+            .args(options.iter().flat_map(|option| ["-c", option]))
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
@@ -68,13 +79,35 @@ impl Postgres {
             match tokio_postgres::connect(&settings, NoTls).await {
                 Ok((client, connection)) => {
                     tokio::spawn(connection);
-                    return Ok(Self { server, _dir: dir, client });
+                    return Ok(Self { server, dir, client });
                 }
                 Err(error) => last = error.to_string(),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Err(last)
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("postgres:///postgres?user=bench&host={}", self.dir.path().display())
+    }
+
+    /// Processor time that all its processes have taken. Only as good as its processes live on.
+    pub fn cpu(&self) -> Duration {
+        let pid = std::fs::read_to_string(self.dir.path().join("data/postmaster.pid")).unwrap_or_default();
+        let pid = pid.lines().next().unwrap_or_default().to_owned();
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ticks = processes.filter_map(|process| {
+            let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
+            // The name is in brackets and may hold anything.
+            let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+            let is_ours = fields.get(1) == Some(&pid.as_str()) || process.file_name().to_str() == Some(&pid);
+            let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+            is_ours.then(|| Some(number(11)? + number(12)?)).flatten()
+        });
+        // A tick is a hundredth of a second wherever this runs.
+        Duration::from_millis(ticks.sum::<u64>() * 10)
     }
 }
 

@@ -266,7 +266,7 @@ impl Engine {
                     && (row.log_left || row.definition.log_minutes.is_some());
                 row.modified = now.seconds();
                 row.revision += 1;
-                row.definition = definition;
+                row.definition = definition.clone();
                 Ok(())
             })
             .await
@@ -288,6 +288,10 @@ impl Engine {
         let partition = container.locate(key)?;
         let document = DocumentKey::new(&partition.hash, id);
         let record = self.stored(partition.shard, &document).await?;
+        if self.is_behind(container) {
+            let current = self.renewed(container).await?;
+            return Box::pin(self.read(&current, key, id, now)).await;
+        }
         Ok(record.filter(|record| container.ttl().cuts(now).is_live(&record.life)))
     }
 
@@ -322,9 +326,52 @@ impl Engine {
         }
     }
 
-    /// The container after somebody changed it.
+    /// The container as it is in memory.
     pub(crate) fn reload(&self, container: &Container) -> Result<Arc<Container>> {
         self.catalog().current(container)
+    }
+
+    /// The container as it is stored, after somebody changed it, perhaps on another node.
+    ///
+    /// A floor above the stored version is a change that was announced and has not come, or never will. A change of
+    /// nothing ends it: either it comes first, and the other is made again, or it finds the other done.
+    pub(crate) async fn renewed(&self, container: &Container) -> Result<Arc<Container>> {
+        self.catalog().refresh().await?;
+        let current = self.reload(container)?;
+        if !self.is_behind(&current) {
+            return Ok(current);
+        }
+        self.catalog().change_container(&current, None, |_| Ok(())).await
+    }
+
+    /// Whether another node has changed the container since this version of it.
+    pub(crate) fn is_behind(&self, container: &Container) -> bool {
+        container.shards().any(|shard| self.store().floor(shard.place()) > container.version)
+    }
+
+    /// Refuses an answer that was found by rules which another node has changed meanwhile.
+    pub(crate) async fn check_current(&self, container: &Container) -> Result<()> {
+        if self.is_behind(container) {
+            self.renewed(container).await?;
+            return Err(Error::Contention);
+        }
+        Ok(())
+    }
+
+    /// Whether other nodes may work on the same data.
+    pub fn is_shared(&self) -> bool {
+        self.store().is_shared()
+    }
+
+    /// Whether the background work that is not of one slot is this node's.
+    pub fn tends_catalog(&self) -> bool {
+        self.store().tends(CATALOG.place())
+    }
+
+    /// Takes over what other nodes have changed in the catalog; whether there was anything. A request that was refused
+    /// is worth another try then.
+    pub async fn refresh(&self) -> Result<bool> {
+        self.catalog().refresh().await
     }
 
     fn check_writable(&self) -> Result<()> {

@@ -135,6 +135,7 @@ impl Engine {
     ) -> Result<ScanPage> {
         let opened = self.open(container, access, now).await?;
         let (rows, next, scanned) = opened.walk(access, direction).page(position, limit, true).await?;
+        self.check_current(&opened.container).await?;
         let found = rows.into_iter().filter_map(|row| {
             let Content::Record(record) = row.content else { return None };
             Some(Found { slot: row.slot, record, document: row.document, place: row.place })
@@ -158,6 +159,7 @@ impl Engine {
         let access = Access::Index(access.clone());
         let opened = self.open(container, &access, now).await?;
         let (entries, next, scanned) = opened.walk(&access, direction).page(position, limit, false).await?;
+        self.check_current(&opened.container).await?;
         Ok(EntryPage { entries, next, scanned })
     }
 
@@ -181,6 +183,7 @@ impl Engine {
                 count += walk.count(shard, range).await?;
             }
         }
+        self.check_current(&opened.container).await?;
         Ok(count)
     }
 
@@ -217,6 +220,7 @@ impl Engine {
             })
             .await?;
         }
+        self.check_current(container).await?;
         Ok(count.max(0) as u64)
     }
 

@@ -212,7 +212,7 @@ impl Engine {
             }
             let Some(batch) = desk.batch()? else {
                 self.narrow_coverage(&container, &desk.bodies()).await?;
-                container = self.reload(&container)?;
+                container = self.renewed(&container).await?;
                 continue;
             };
             match self.store().commit(batch).await {
@@ -225,7 +225,7 @@ impl Engine {
                     now = now.max(Timestamp::from_seconds(stamp));
                 }
                 Err(StoreError::Conflict { key }) => match Family::of(&key.bytes) {
-                    Some(Family::Container) => container = self.reload(&container)?,
+                    Some(Family::Container) => container = self.renewed(&container).await?,
                     Some(Family::Unique) => match self.unique_owner(&container, &key, now).await? {
                         UniqueOwner::Live => return Err(desk.blame(&key)),
                         UniqueOwner::Expired(document) => displaced.push(document),
