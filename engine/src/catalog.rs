@@ -23,8 +23,8 @@ use bytes::Bytes;
 use mayfly_storage::{
     Error as StoreError,
     store::{
-        Advance, Batch, Counter, Direction, Expect, Guard, Key, MarkAt, PageLimit, Put, SeqMark,
-        Snapshot, Store,
+        Advance, Batch, Counter, Direction, Expect, Guard, Key, MarkAt, PageLimit, Put, SeqMark, Snapshot,
+        Store,
     },
 };
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -288,7 +288,7 @@ impl Engine {
         let partition = container.locate(key)?;
         let document = DocumentKey::new(&partition.hash, id);
         let record = self.stored(partition.shard, &document).await?;
-        if self.is_behind(container) {
+        if self.store().floor(partition.shard.place()) > container.version {
             let current = self.renewed(container).await?;
             return Box::pin(self.read(&current, key, id, now)).await;
         }
@@ -346,7 +346,8 @@ impl Engine {
 
     /// Whether another node has changed the container since this version of it.
     pub(crate) fn is_behind(&self, container: &Container) -> bool {
-        container.shards().any(|shard| self.store().floor(shard.place()) > container.version)
+        let is_behind = |shard: Shard| self.store().floor(shard.place()) > container.version;
+        self.store().is_shared() && container.shards().any(is_behind)
     }
 
     /// Refuses an answer that was found by rules which another node has changed meanwhile.

@@ -11,7 +11,7 @@ use mayfly_testkit::{
     script,
     world::{DATABASE, START, definition_with_ttl},
 };
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, LocalSet};
 
 async fn node(address: &str) -> World {
     let store = Arc::new(PostgresStore::open(address).await.unwrap());
@@ -38,22 +38,24 @@ async fn scripts() {
             names.insert(script.unwrap().path());
         }
     }
-    let mut running = JoinSet::new();
-    for path in names {
-        // Four at a time: each has connections of its own.
-        if running.len() >= 4 {
-            running.join_next().await.unwrap().unwrap();
+    let all = async {
+        let mut running = JoinSet::new();
+        for path in names {
+            // Four at a time: each has connections of its own.
+            if running.len() >= 4 {
+                running.join_next().await.unwrap().unwrap();
+            }
+            running.spawn_local(async move {
+                let world = node(&empty_address().await).await;
+                world.engine().create_database(DATABASE, world.now().await).await.unwrap();
+                script::check(&path, &mut Commands::new(world)).await;
+            });
         }
-        running.spawn(async move {
-            println!("{}", path.display());
-            let world = node(&empty_address().await).await;
-            world.engine().create_database(DATABASE, world.now().await).await.unwrap();
-            script::check(&path, &mut Commands::new(world)).await;
-        });
-    }
-    while let Some(ended) = running.join_next().await {
-        ended.unwrap();
-    }
+        while let Some(ended) = running.join_next().await {
+            ended.unwrap();
+        }
+    };
+    LocalSet::new().run_until(all).await;
 }
 
 /// Both write to one slot at once: each write has a number of its own, and the feed has all of them in order.

@@ -12,11 +12,13 @@ use crate::settings::{Secret, Store};
 pub enum SlotsCommand {
     /// Show the servers and how many groups of slots each holds
     Show {
+        /// Which store
         #[command(flatten)]
         at: At,
     },
     /// Take in another server, which must be empty; it holds nothing until groups are moved to it
     Add {
+        /// Which store
         #[command(flatten)]
         at: At,
         /// The new server: postgres://user:password@host/database
@@ -24,6 +26,7 @@ pub enum SlotsCommand {
     },
     /// Move groups of slots to a server, while everything goes on
     Move {
+        /// Which store
         #[command(flatten)]
         at: At,
         /// Number of the server, as `show` tells it
@@ -112,7 +115,9 @@ fn share(placed: &[Placed], servers: usize, to: i32) -> Vec<u32> {
     let count = |now: &[Placed], server: i32| now.iter().filter(|placed| placed.server == server).count();
     while count(&now, to) < wanted {
         let others = now.iter().filter(|placed| placed.server != to);
-        let Some(from) = others.map(|placed| placed.server).max_by_key(|server| count(&now, *server)) else { break };
+        let Some(from) = others.map(|placed| placed.server).max_by_key(|server| count(&now, *server)) else {
+            break;
+        };
         let Some(one) = now.iter_mut().rev().find(|placed| placed.server == from) else { break };
         one.server = to;
         moved.push(one.group);

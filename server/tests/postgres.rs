@@ -4,13 +4,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mayfly_engine::{Clock, Engine, clock::Stopwatch};
+use mayfly_engine::{InvalidTtl, Operation};
 use mayfly_server::server_clock::ServerClock;
 use mayfly_storage::PostgresStore;
 use mayfly_testkit::{
     postgres::empty_address,
     world::{definition_with_ttl, document, id_of, key_of_id},
 };
-use mayfly_engine::{InvalidTtl, Operation};
 
 /// A node whose machine has a clock of its own: `ahead` of the truth, and fast by some millionths.
 async fn node(address: &str, watch: Stopwatch, ahead: Duration, fast_ppm: u64) -> (Engine, Arc<ServerClock>) {
@@ -45,7 +45,9 @@ async fn nodes_with_clocks_apart_agree_on_every_expiry() {
         let container = one.container(&database, "c").unwrap();
         let (id, now) = (id_of(&body), one.now().await.unwrap());
         let create = Operation::Create { id, body };
-        one.write(&container, &key_of_id(&number.to_string()), create, InvalidTtl::Refuse, now).await.unwrap();
+        one.write(&container, &key_of_id(&number.to_string()), create, InvalidTtl::Refuse, now)
+            .await
+            .unwrap();
     }
 
     // When each was first said to be gone, by anybody: the end of the request that said it.

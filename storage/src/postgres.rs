@@ -48,8 +48,6 @@ use self::{
     snapshot::{PostgresSnapshot, bounds},
     tending::Tending,
 };
-pub use moving::{Member, Placed};
-pub use time::ServerTime;
 use crate::{
     Error, Result,
     batch::{check_batch, check_key, check_scan},
@@ -57,6 +55,8 @@ use crate::{
         Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Slot, Snapshot, Stats, Store, Urgency, Withered,
     },
 };
+pub use moving::{Member, Placed};
+pub use time::ServerTime;
 
 /// Attempts to follow a group that moves while it is asked for.
 const MOVES_MAX: usize = 50;
@@ -150,7 +150,8 @@ impl PostgresStore {
         let (mut start, end) = bounds(&rows.range);
         let by = (vec![rows.lead], rows.through.to_be_bytes().to_vec());
         loop {
-            let done = self.inner.clear_step(rows.range.slot, &start, &end, CLEAR_KEYS_MAX, Some(&by)).await?;
+            let done =
+                self.inner.clear_step(rows.range.slot, &start, &end, CLEAR_KEYS_MAX, Some(&by)).await?;
             match done.last {
                 Some(last) if done.more => start = [&last[..], &[0]].concat(),
                 _ => return Ok(()),

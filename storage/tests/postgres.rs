@@ -11,8 +11,8 @@ use std::{
 use mayfly_storage::{
     Error, PostgresStore, conformance,
     store::{
-        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark, Slot, Space,
-        Store,
+        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark, Slot,
+        Space, Store,
     },
 };
 use mayfly_testkit::postgres::{empty_address, empty_address_on, empty_store};
@@ -37,7 +37,8 @@ async fn survives_reopening() {
 /// A slot of container 7, and a batch that adds one entry to its feed.
 fn step(number: u32) -> (Slot, Batch) {
     let slot = Slot(7 * 4096 + number);
-    let key = |bytes: &[u8]| Key { space: Space::Small, slot, bytes: [&number.to_be_bytes(), bytes].concat() };
+    let key =
+        |bytes: &[u8]| Key { space: Space::Small, slot, bytes: [&number.to_be_bytes(), bytes].concat() };
     let entry = Put {
         key: key(b"feed/________"),
         value: vec![0; 100],
@@ -115,11 +116,17 @@ async fn moves_under_load_lose_and_double_nothing() {
     for number in 0..SLOTS {
         for store in [&*one, &*other, &mover] {
             let stored = feed(store, number).await;
-            assert!(stored.iter().copied().eq(acknowledged[number as usize].iter().copied()), "slot {number}");
+            assert!(
+                stored.iter().copied().eq(acknowledged[number as usize].iter().copied()),
+                "slot {number}"
+            );
         }
     }
     let members = mover.members().await.unwrap();
-    assert_eq!(members.iter().map(|member| member.groups).collect::<Vec<_>>(), [256 - groups.len(), groups.len()]);
+    assert_eq!(
+        members.iter().map(|member| member.groups).collect::<Vec<_>>(),
+        [256 - groups.len(), groups.len()]
+    );
 }
 
 /// A batch may write to two slots of one server, not to slots of two.
@@ -130,10 +137,12 @@ async fn batches_across_servers_are_refused() {
     let other_server = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
     let both = || {
         let (mut batch, second) = (step(0).1, step(1).1);
-        batch.puts.extend(second.puts.into_iter().map(|put| Put {
-            marks: vec![SeqMark { advance: 1, at: MarkAt::Key(9) }],
-            ..put
-        }));
+        batch.puts.extend(
+            second
+                .puts
+                .into_iter()
+                .map(|put| Put { marks: vec![SeqMark { advance: 1, at: MarkAt::Key(9) }], ..put }),
+        );
         batch.advances.extend(second.advances);
         batch
     };

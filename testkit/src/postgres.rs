@@ -15,7 +15,8 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// The address of an empty schema on the server of [`ADDRESS`].
 pub async fn empty_address() -> String {
-    let server = std::env::var(ADDRESS).unwrap_or_else(|_| panic!("{ADDRESS} has the address of a PostgreSQL"));
+    let server =
+        std::env::var(ADDRESS).unwrap_or_else(|_| panic!("{ADDRESS} has the address of a PostgreSQL"));
     empty_address_on(&server).await
 }
 

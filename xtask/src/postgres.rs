@@ -94,7 +94,18 @@ impl Postgres {
         let folder = folder(name)?;
         let data = folder.join("data");
         let mut copy = unprivileged(&programs.join("pg_basebackup"));
-        copy.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "mayfly", "-R", "-c", "fast", "-D"]);
+        copy.args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &self.port.to_string(),
+            "-U",
+            "mayfly",
+            "-R",
+            "-c",
+            "fast",
+            "-D",
+        ]);
         let copied = copy.arg(&data).current_dir(&folder).output()?;
         if !copied.status.success() {
             return failure(format!("pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr)));
@@ -103,7 +114,9 @@ impl Postgres {
         self.sql(programs, "ALTER SYSTEM SET synchronous_standby_names = '*'")?;
         self.sql(programs, "SELECT pg_reload_conf()")?;
         for _ in 0..ATTEMPTS {
-            if self.sql(programs, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'")? == "1" {
+            if self.sql(programs, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'")?
+                == "1"
+            {
                 return Ok(standby);
             }
             machine::sleep(Duration::from_millis(100));
@@ -114,7 +127,19 @@ impl Postgres {
     /// Runs a statement and gives its first value.
     pub fn sql(&self, programs: &Path, statement: &str) -> Result<String> {
         let mut psql = Command::new(programs.join("psql"));
-        psql.args(["-X", "-A", "-t", "-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "mayfly", "-d", "postgres"]);
+        psql.args([
+            "-X",
+            "-A",
+            "-t",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &self.port.to_string(),
+            "-U",
+            "mayfly",
+            "-d",
+            "postgres",
+        ]);
         let asked = psql.args(["-c", statement]).output()?;
         match asked.status.success() {
             true => Ok(String::from_utf8_lossy(&asked.stdout).trim().to_owned()),

@@ -75,7 +75,11 @@ struct Measured {
 }
 
 impl Measured {
-    async fn of<W: Future<Output = f64>>(options: &Options, server: &Postgres, run: impl Fn(usize) -> W) -> Self {
+    async fn of<W: Future<Output = f64>>(
+        options: &Options,
+        server: &Postgres,
+        run: impl Fn(usize) -> W,
+    ) -> Self {
         let (mut rates, mut costs) = (Vec::new(), Vec::new());
         for number in 0..options.runs {
             let before = server.cpu();

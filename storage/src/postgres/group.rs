@@ -74,9 +74,8 @@ impl Claimed {
     fn admit(&mut self, batch: &Batch) -> bool {
         let name = |key: &Key| (key.space, key.bytes.clone());
         // A key that gets its number from the commit is one that nobody knows yet.
-        let plain = |put: &&crate::store::Put| {
-            !put.marks.iter().any(|mark| matches!(mark.at, MarkAt::Key(_)))
-        };
+        let plain =
+            |put: &&crate::store::Put| !put.marks.iter().any(|mark| matches!(mark.at, MarkAt::Key(_)));
         let writes: Vec<_> = batch
             .puts
             .iter()
@@ -291,7 +290,8 @@ impl<'a> Group<'a> {
 
     /// What the server's answer means for each batch.
     pub fn decide(&self, row: &Row) -> Result<Decided> {
-        let field = |error: tokio_postgres::Error| Error::Unreachable(format!("an answer without sense: {error}"));
+        let field =
+            |error: tokio_postgres::Error| Error::Unreachable(format!("an answer without sense: {error}"));
         if !row.try_get::<_, bool>(0).map_err(field)? {
             return Ok(Decided::Elsewhere);
         }

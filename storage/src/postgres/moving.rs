@@ -248,8 +248,9 @@ impl Moving<'_> {
         let source = self.from.server.connection().await?;
         let target = self.target.connection().await?;
         let copied = async {
-            let slots =
-                source.query("SELECT slot FROM mayfly_slot WHERE grp = $1 ORDER BY slot", &[&self.group]).await?;
+            let slots = source
+                .query("SELECT slot FROM mayfly_slot WHERE grp = $1 ORDER BY slot", &[&self.group])
+                .await?;
             for row in slots {
                 self.copy_slot(&source, &target, row.get(0)).await?;
             }
@@ -296,7 +297,8 @@ impl Moving<'_> {
             let written = source
                 .query("DELETE FROM mayfly_moved WHERE grp = $1 RETURNING slot, k", &[&self.group])
                 .await?;
-            let mut by_slot: std::collections::BTreeMap<i64, Vec<Vec<u8>>> = std::collections::BTreeMap::new();
+            let mut by_slot: std::collections::BTreeMap<i64, Vec<Vec<u8>>> =
+                std::collections::BTreeMap::new();
             for row in &written {
                 by_slot.entry(row.get(0)).or_default().push(row.get(1));
             }

@@ -137,7 +137,8 @@ async fn decide(store: &Arc<Inner>, slot: Slot, batches: &[&Batch]) -> Result<Ve
     let group = Group::new(slot, batches)?;
     for _ in 0..MOVES_MAX {
         let place = store.place(slot);
-        let row = place.server.write(async |connection: Object| group.send(&connection, &place).await).await?;
+        let row =
+            place.server.write(async |connection: Object| group.send(&connection, &place).await).await?;
         match group.decide(&row)? {
             Decided::Answers(answers, floor) => {
                 store.saw_floor(slot, floor);

@@ -72,7 +72,8 @@ async fn read_map(control: &Arc<Server>, mut servers: HashMap<i32, Arc<Server>>)
     let (urls, rows) = control
         .read(async |connection: deadpool_postgres::Object| {
             let urls = connection.query("SELECT id, url FROM mayfly_server", &[]).await?;
-            let rows = connection.query("SELECT grp, server, epoch FROM mayfly_map ORDER BY grp", &[]).await?;
+            let rows =
+                connection.query("SELECT grp, server, epoch FROM mayfly_map ORDER BY grp", &[]).await?;
             Ok((urls, rows))
         })
         .await?;
@@ -85,7 +86,8 @@ async fn read_map(control: &Arc<Server>, mut servers: HashMap<i32, Arc<Server>>)
     let place = |row: &tokio_postgres::Row| {
         let number: i32 = row.get(1);
         let server = servers.get(&number).cloned();
-        let server = server.ok_or_else(|| Error::Unusable("the map names a server that is not there".into()))?;
+        let server =
+            server.ok_or_else(|| Error::Unusable("the map names a server that is not there".into()))?;
         Ok(Place { server, number, group: row.get(0), epoch: row.get(2) })
     };
     let places = rows.iter().map(place).collect::<Result<Vec<_>>>()?;

@@ -45,9 +45,9 @@ pub struct Server {
 impl Server {
     /// Connects nowhere yet.
     pub fn new(url: &str) -> Result<Self> {
-        let config: Config = url
-            .parse()
-            .map_err(|error| Error::Unusable(format!("the address of the database cannot be read: {error}")))?;
+        let config: Config = url.parse().map_err(|error| {
+            Error::Unusable(format!("the address of the database cannot be read: {error}"))
+        })?;
         let name = name_of(&config);
         let pool = |size| {
             let recycling_method = RecyclingMethod::Fast;
@@ -110,7 +110,9 @@ impl Server {
         loop {
             match ask(self.connection().await?).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if attempt < RETRIES && (is_lost_race(&error) || is_broken(&error)) => attempt += 1,
+                Err(error) if attempt < RETRIES && (is_lost_race(&error) || is_broken(&error)) => {
+                    attempt += 1
+                }
                 Err(error) => return Err(self.failed(&error)),
             }
         }
@@ -137,7 +139,9 @@ impl Server {
     /// The error of a statement, as this crate tells it.
     pub fn failed(&self, error: &tokio_postgres::Error) -> Error {
         match error.code() {
-            Some(&SqlState::PROGRAM_LIMIT_EXCEEDED) => Error::Invalid("a key that is too long for this store"),
+            Some(&SqlState::PROGRAM_LIMIT_EXCEEDED) => {
+                Error::Invalid("a key that is too long for this store")
+            }
             _ => Error::Unreachable(format!("{}: {}", self.name, text(error))),
         }
     }
@@ -195,9 +199,9 @@ fn is_shutdown(code: &SqlState) -> bool {
 /// Whether a server that cannot be reached now may be soon. A wrong password will not become right.
 fn is_passing(error: &PoolError) -> bool {
     match error {
-        PoolError::Backend(error) => error.code().is_none_or(|code| {
-            is_shutdown(code) || *code == SqlState::TOO_MANY_CONNECTIONS
-        }),
+        PoolError::Backend(error) => {
+            error.code().is_none_or(|code| is_shutdown(code) || *code == SqlState::TOO_MANY_CONNECTIONS)
+        }
         PoolError::Timeout(_) => false,
         _ => false,
     }

@@ -46,7 +46,8 @@ impl Tending {
         let mut state = self.state.write();
         match asked {
             Ok(row) => {
-                let groups: HashSet<u32> = row.get::<_, Vec<i32>>(0).into_iter().map(|group| group as u32).collect();
+                let groups: HashSet<u32> =
+                    row.get::<_, Vec<i32>>(0).into_iter().map(|group| group as u32).collect();
                 let count = groups.len();
                 *state = State { groups: Some(groups), failures: 0 };
                 Ok(count)

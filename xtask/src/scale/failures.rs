@@ -98,7 +98,8 @@ impl Load {
         thread::scope(|scope| {
             for (writer, port) in self.writers.iter_mut().zip(ports.iter().cycle()) {
                 scope.spawn(move || {
-                    let fault = match writer.write_until(*port, last_second, &|| over.load(Ordering::Acquire)) {
+                    let fault = match writer.write_until(*port, last_second, &|| over.load(Ordering::Acquire))
+                    {
                         Err(fault) => Some(fault),
                         // Before anything happened nothing may break.
                         Ok(Some(broken)) if !begun.load(Ordering::Acquire) => Some(broken),
