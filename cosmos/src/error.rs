@@ -427,7 +427,10 @@ impl From<mayfly_engine::Error> for ApiError {
             Error::Exists(Resource::Database | Resource::Container | Resource::Kept) => {
                 ApiError::resource_exists()
             }
-            Error::UniqueViolation => ApiError::unique_violation(),
+            Error::UniqueViolation | Error::Duplicate { .. } => ApiError::unique_violation(),
+            Error::ParallelArrays => {
+                ApiError::bad_request("The document has arrays in two fields of one index of the collection.")
+            }
             Error::PreconditionFailed => ApiError::precondition_failed(),
             Error::PartitionKeyMismatch => ApiError::partition_key_mismatch(),
             Error::BadRequest { message } => ApiError::bad_request(message),

@@ -73,6 +73,8 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
         unique_keys: unique_keys(body.get("uniqueKeyPolicy"))?,
         default_ttl: default_ttl(body.get("defaultTtl"))?,
         log_minutes: log_minutes(body.get("changeFeedPolicy"))?,
+        collection: None,
+        index_rules: Vec::new(),
         others,
     };
     spatial::check(&definition)?;
@@ -272,7 +274,7 @@ fn unique_keys(policy: Option<&Value>) -> Result<Vec<Vec<String>>, ApiError> {
 }
 
 /// `null` means absent: off.
-fn default_ttl(value: Option<&Value>) -> Result<Option<DefaultTtl>, ApiError> {
+pub fn default_ttl(value: Option<&Value>) -> Result<Option<DefaultTtl>, ApiError> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     let ttl = value.as_i64().and_then(|n| DefaultTtl::try_from(n).ok());
     ttl.map(Some).ok_or_else(|| ApiError::invalid_default_ttl(&value.to_string()))

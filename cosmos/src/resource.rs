@@ -6,6 +6,7 @@ use mayfly_value::json::ObjectWriter;
 use serde_json::{Value, json};
 
 use crate::{
+    collection,
     error::ApiError,
     policy,
     rid::{ChildKind, Rid},
@@ -188,7 +189,7 @@ fn write_document<'a>(
 ) -> Result<ObjectWriter<'a>, ApiError> {
     let (rid, path) = document_rid(container, slot, record);
     let mut object = ObjectWriter::begin(out);
-    object.fields_of(record.body()).map_err(|_| ApiError::internal())?;
+    object.fields_of(&collection::shown(container, record)?).map_err(|_| ApiError::internal())?;
     object.field_str("_rid", &rid);
     object.field_str("_self", &path);
     object.field_str("_etag", &engine.etag(container, slot, record).to_string());

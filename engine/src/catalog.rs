@@ -33,6 +33,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::{
     clock::Timestamp,
+    collection::Predicates,
     container::{Container, ContainerRow, IndexState},
     definition::ContainerDefinition,
     error::{Error, Resource, Result},
@@ -102,6 +103,7 @@ pub(crate) struct Catalog {
     seen: AtomicU64,
     /// One change at a time: the guards would sort it out, but nobody needs the retries.
     changes: Mutex<()>,
+    predicates: Arc<dyn Predicates>,
 }
 
 /// All rows, read at one moment.
@@ -118,10 +120,10 @@ const ROW_HEADER: usize = 16;
 const NAME_BYTES_MAX: usize = 255;
 
 impl Catalog {
-    pub async fn open(store: Arc<dyn Store>) -> Result<Self> {
-        let Loaded { names, shelf, seen } = load(&*store).await?;
+    pub async fn open(store: Arc<dyn Store>, predicates: Arc<dyn Predicates>) -> Result<Self> {
+        let Loaded { names, shelf, seen } = load(&*store, &*predicates).await?;
         let (names, shelf, seen) = (RwLock::new(names), RwLock::new(shelf), AtomicU64::new(seen));
-        Ok(Self { store, names, shelf, seen, changes: Mutex::new(()) })
+        Ok(Self { store, names, shelf, seen, changes: Mutex::new(()), predicates })
     }
 
     /// Takes over what other nodes have changed; whether there was anything.
@@ -141,7 +143,7 @@ impl Catalog {
         if !self.store.is_shared() || last_change(&*self.store).await? == self.seen.load(Ordering::Acquire) {
             return Ok(false);
         }
-        let loaded = load(&*self.store).await?;
+        let loaded = load(&*self.store, &*self.predicates).await?;
         let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
         (*names, *shelf) = (loaded.names, loaded.shelf);
         self.seen.store(loaded.seen, Ordering::Release);
@@ -273,6 +275,8 @@ impl Catalog {
             index: IndexState::first(definition.indexing.mode),
             slots,
             modified: now.seconds(),
+            next_index: 1,
+            retired_indexes: Vec::new(),
             revision: 1,
             ttl_history: Vec::new(),
             log_left: false,
@@ -285,7 +289,7 @@ impl Catalog {
         ];
         let put = new_row(key, &row)?;
         let version = self.commit(guards, vec![put], Vec::new(), Error::Exists(Resource::Container)).await?;
-        self.publish(Container::new(number(version)?, database.id, version, row)?)
+        self.publish(Container::new(number(version)?, database.id, version, row, &*self.predicates)?)
     }
 
     pub async fn delete_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
@@ -325,10 +329,62 @@ impl Catalog {
         check_etag(if_match, current.etag())?;
         let mut row = current.row.clone();
         change(&mut row)?;
+        // What cannot be compiled must not be stored.
+        Container::new(current.id, current.database, current.version, row.clone(), &*self.predicates)?;
         self.announce(std::slice::from_ref(&current)).await?;
         let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
         let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Error::Contention).await?;
-        self.publish(Container::new(current.id, current.database, version, row)?)
+        self.publish(Container::new(current.id, current.database, version, row, &*self.predicates)?)
+    }
+
+    /// Gives a container another name, perhaps in another database. One that has the name goes, if `replace` says so.
+    pub async fn rename_container(
+        &self,
+        container: &Container,
+        database: &Database,
+        name: &str,
+        replace: bool,
+    ) -> Result<Arc<Container>> {
+        check_name(name)?;
+        change!(self, self.move_container(container, database, name, replace))
+    }
+
+    async fn move_container(
+        &self,
+        container: &Container,
+        database: &Database,
+        name: &str,
+        replace: bool,
+    ) -> Result<Arc<Container>> {
+        let current = self.current(container)?;
+        let target = self.container(database.id, name);
+        if target.is_some() && !replace {
+            return Err(Error::Exists(Resource::Container));
+        }
+        let mut row = current.row.clone();
+        row.definition.name = name.to_owned();
+        let key = keys::container(database.id, name);
+        let database_guard =
+            Guard { key: keys::database(&database.name), expect: Expect::Version(database.version) };
+        let mut guards = vec![current.guard(), database_guard];
+        let mut puts = vec![changed_row(key.clone(), current.id, &row)?];
+        let mut deletes = vec![keys::container(current.database, current.name())];
+        match &target {
+            Some(target) => {
+                guards.push(target.guard());
+                puts.push(dropped_row(target)?);
+                deletes.extend(self.shelf().keys_below(target.id));
+            }
+            None => guards.push(Guard { key, expect: Expect::Absent }),
+        }
+        let changed: Vec<_> = [Some(&current), target.as_ref()].into_iter().flatten().cloned().collect();
+        self.announce(&changed).await?;
+        let version = self.commit(guards, puts, deletes, Error::Contention).await?;
+        if let Some(target) = &target {
+            self.shelf.write().drop_below(target.id);
+        }
+        self.names.write().containers.remove(&(current.database, current.name().to_owned()));
+        self.publish(Container::new(current.id, database.id, version, row, &*self.predicates)?)
     }
 
     /// Containers that were dropped and still have data.
@@ -414,7 +470,7 @@ async fn last_change(store: &dyn Store) -> Result<u64> {
     Ok(row.as_deref().and_then(Counter::decode).map_or(0, |counter| counter.seq))
 }
 
-async fn load(store: &dyn Store) -> Result<Loaded> {
+async fn load(store: &dyn Store, predicates: &dyn Predicates) -> Result<Loaded> {
     let snapshot = &*store.snapshot().await?;
     let mut names = Names::default();
     let mut database_names = BTreeMap::new();
@@ -431,7 +487,8 @@ async fn load(store: &dyn Store) -> Result<Loaded> {
         let database = database.filter(|database| database_names.contains_key(database));
         let database = database.ok_or(Error::Corrupt("a container belongs to no database"))?;
         let name = row.definition.name.clone();
-        names.containers.insert((database, name), Arc::new(Container::new(id, database, version, row)?));
+        let container = Container::new(id, database, version, row, predicates)?;
+        names.containers.insert((database, name), Arc::new(container));
     }
     let mut shelf = Shelf::default();
     for (key, value) in rows(snapshot, Family::Kept).await? {

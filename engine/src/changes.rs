@@ -158,13 +158,20 @@ impl<'a> Changes<'a> {
             // A document that waits for the indexer has no entries of its new version yet.
             _ => Vec::new(),
         };
+        let secondary_of = |record: Option<&Record>| match record {
+            Some(record) => index::secondary_keys(self.container, self.shard, document, record.body()),
+            None => Ok(Vec::new()),
+        };
+        let (old_secondary, new_secondary) = (secondary_of(before)?, secondary_of(after)?);
         let old_expiry = before.map(|record| index::expiry_keys(self.shard, document, record));
         let new_expiry = after.map(|record| index::expiry_keys(self.shard, document, record));
         let (old_expiry, new_expiry) = (old_expiry.unwrap_or_default(), new_expiry.unwrap_or_default());
 
         let gone = old.into_iter().filter(|key| new.binary_search_by(|k| k.bytes.cmp(&key.bytes)).is_err());
         let gone_expiry = old_expiry.into_iter().filter(|key| !new_expiry.contains(key));
-        self.batch.deletes.extend(gone.chain(gone_expiry));
+        let gone_secondary =
+            old_secondary.into_iter().filter(|key| new_secondary.binary_search(key).is_err());
+        self.batch.deletes.extend(gone.chain(gone_expiry).chain(gone_secondary));
 
         let terms = new.len();
         if let Some(record) = after {
@@ -172,6 +179,8 @@ impl<'a> Changes<'a> {
             record.life.encode(&mut life);
             let size = record.size().to_be_bytes();
             let puts = new.into_iter().map(|key| (key, life.clone()));
+            let entry = index::secondary_value(document, &life);
+            let puts = puts.chain(new_secondary.into_iter().map(|key| (key, entry.clone())));
             let puts = puts.chain(new_expiry.into_iter().map(|key| (key, size.to_vec())));
             self.batch.puts.extend(puts.map(|(key, value)| Put { key, value, marks: Vec::new() }));
         }
@@ -184,13 +193,13 @@ impl<'a> Changes<'a> {
         before: Option<&Record>,
         after: Option<&Record>,
     ) -> Result<()> {
-        if self.container.unique_keys.is_empty() {
+        if self.container.unique_keys.is_empty() && self.container.secondaries.is_empty() {
             return Ok(());
         }
         let (hash, _) = document.parts()?;
         let rows = |record: &Record| index::unique_keys(self.container, self.shard, &hash, record.body());
-        self.released.extend(before.map(rows).unwrap_or_default());
-        for row in after.map(rows).unwrap_or_default() {
+        self.released.extend(before.map(rows).transpose()?.unwrap_or_default());
+        for row in after.map(rows).transpose()?.unwrap_or_default() {
             if let Some(other) = self.taken.insert(row.clone(), document.clone()) {
                 self.doubled.get_or_insert(row);
                 debug_assert_ne!(other, *document, "a document is changed once per batch");
@@ -207,6 +216,12 @@ impl<'a> Changes<'a> {
             marks: vec![mark(MarkAt::Key(SEQ_IN_KEY))],
         });
         self.events += 1;
+    }
+
+    /// Guards a document that is only relied on.
+    pub fn rely(&mut self, document: &DocumentKey, record: Option<&Record>) {
+        let expect = record.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
+        self.batch.guards.push(Guard { key: self.shard.record(document), expect });
     }
 
     /// Adds a row that belongs to none of the documents.

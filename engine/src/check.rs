@@ -170,7 +170,10 @@ impl Walk<'_> {
             for key in index::expiry_keys(shard, &document, &record) {
                 expected.insert(key.bytes, record.size().to_be_bytes().to_vec());
             }
-            for key in index::unique_keys(container, shard, &hash, record.body()) {
+            for key in index::secondary_keys(container, shard, &document, record.body())? {
+                expected.insert(key.bytes, index::secondary_value(&document, &life));
+            }
+            for key in index::unique_keys(container, shard, &hash, record.body())? {
                 let value = [&record.lsn.to_be_bytes(), document.as_bytes()].concat();
                 if expected.insert(key.bytes, value).is_some() {
                     report.problem(format!("two documents share a unique key: {}", hex(document.as_bytes())));
@@ -194,15 +197,26 @@ impl Walk<'_> {
         let ready = self.container.row.index.ready && !no_index;
         let swept = swept_through(self.snapshot, self.shard).await?;
         let report = &mut *self.report;
-        for family in
-            [Family::Feed, Family::Expiry, Family::Date, Family::Index, Family::Composite, Family::Unique]
-        {
+        for family in [
+            Family::Feed,
+            Family::Expiry,
+            Family::Date,
+            Family::Index,
+            Family::Composite,
+            Family::Unique,
+            Family::Secondary,
+            Family::SecondaryUnique,
+        ] {
             let range = self.shard.range(family, &[]);
             each_row(self.snapshot, range, &mut |key, value: &Bytes| {
                 report.entries += 1;
                 let retired =
                     is_index(family) && key.get(PREFIX_LEN..PREFIX_LEN + 4) != Some(&epoch.to_be_bytes());
-                if retired {
+                let number =
+                    key.get(PREFIX_LEN..PREFIX_LEN + 4).map(|bytes| crate::keys::be_u64(bytes) as u32);
+                let of_dropped = matches!(family, Family::Secondary | Family::SecondaryUnique)
+                    && number.is_some_and(|number| self.container.row.retired_indexes.contains(&number));
+                if retired || of_dropped {
                     return Ok(());
                 }
                 match expected.remove(key) {

@@ -3,7 +3,8 @@
 //! Immutable. A change of the definition makes a new one; whoever holds the old one finishes its page with it, and
 //! a write that was decided with it is refused by the guard on its row.
 
-use mayfly_storage::store::{Expect, Guard};
+use bson::RawDocument;
+use mayfly_storage::store::{Expect, Guard, Key};
 use mayfly_value::{
     keycode::PathStep,
     partition::{Epk, PartitionKey},
@@ -13,12 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::Timestamp,
+    collection::{Predicates, compile_filter},
     coverage::{Coverage, Covered},
     definition::{ContainerDefinition, IndexingMode, parse_path, parse_pattern},
     error::{Error, Result},
     etag::Etag,
-    keys::{self, Shard},
-    ttl::{DefaultTtl, TtlChange, TtlPolicy},
+    keys::{self, PREFIX_LEN, Shard, be_u64},
+    secondary::Secondary,
+    ttl::{DefaultTtl, Life, TtlChange, TtlPolicy},
 };
 
 /// The part of a container that is stored in its catalog row.
@@ -29,6 +32,12 @@ pub(crate) struct ContainerRow {
     pub ttl: TtlPolicy,
     pub index: IndexState,
     pub modified: u64,
+    /// The number the next index of a collection gets.
+    #[serde(default)]
+    pub next_index: u32,
+    /// Dropped indexes of a collection whose entries are still to be removed.
+    #[serde(default)]
+    pub retired_indexes: Vec<u32>,
     /// Raised by every change that its owner makes; background work does not touch it.
     pub revision: u64,
     /// Whether the log was switched off and its entries are still to be removed.
@@ -103,6 +112,8 @@ pub struct Container {
     pub(crate) rules: PathRules,
     pub(crate) unique_keys: Vec<Vec<Path>>,
     pub(crate) composites: Vec<Composite>,
+    /// Indexes in the sense of MongoDB.
+    pub(crate) secondaries: Vec<Secondary>,
     pub(crate) covered: Covered,
     /// The index epoch that a write gives a document at once: 0 when it has to wait for the indexer.
     pub(crate) write_epoch: u32,
@@ -122,7 +133,13 @@ pub struct Partition {
 }
 
 impl Container {
-    pub(crate) fn new(id: u32, database: u32, version: u64, row: ContainerRow) -> Result<Self> {
+    pub(crate) fn new(
+        id: u32,
+        database: u32,
+        version: u64,
+        row: ContainerRow,
+        predicates: &dyn Predicates,
+    ) -> Result<Self> {
         let definition = &row.definition;
         let indexing = &definition.indexing;
         let patterns = |list: &[String]| list.iter().map(|p| parse_pattern(p)).collect::<Result<Vec<_>>>();
@@ -147,8 +164,54 @@ impl Container {
                 .collect::<Result<_>>()?,
         };
         let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
+        let secondaries = definition.index_rules.iter().map(|rule| {
+            let filter = compile_filter(&rule.filter, predicates)?;
+            Ok(Secondary::new(rule.clone(), filter))
+        });
+        let secondaries = secondaries.collect::<Result<_>>()?;
         let covered = Covered::new(&row.index.coverage);
-        Ok(Self { id, database, version, row, rules, unique_keys, composites, covered, write_epoch })
+        Ok(Self {
+            id,
+            database,
+            version,
+            row,
+            rules,
+            unique_keys,
+            composites,
+            secondaries,
+            covered,
+            write_epoch,
+        })
+    }
+
+    /// Whether it follows MongoDB's rules.
+    pub fn is_collection(&self) -> bool {
+        self.row.definition.collection.is_some()
+    }
+
+    /// The dates of a document that is written now, under each date rule that admits it.
+    pub(crate) fn dates_of(&self, document: &RawDocument) -> Result<Vec<(u16, i64)>> {
+        self.row.ttl.dates_of(document, &self.admission(document))
+    }
+
+    /// The dates of a document that was written before.
+    pub(crate) fn redated(&self, life: &Life, document: &RawDocument) -> Result<Vec<(u16, i64)>> {
+        self.row.ttl.redated(life, document, &self.admission(document))
+    }
+
+    /// Which date rules a document comes under: all but those whose index has a filter that leaves it out.
+    fn admission<'a>(&'a self, document: &'a RawDocument) -> impl Fn(u16) -> bool + 'a {
+        move |rule| {
+            let index = self.secondaries.iter().find(|index| index.rule.date_rule == Some(rule));
+            index.and_then(|index| index.filter.as_ref()).is_none_or(|admits| admits(document))
+        }
+    }
+
+    /// The name of the index that a unique row belongs to.
+    pub(crate) fn index_of_row(&self, row: &Key) -> String {
+        let number = row.bytes.get(PREFIX_LEN..PREFIX_LEN + 4).map(|bytes| be_u64(bytes) as u32);
+        let index = self.secondaries.iter().find(|index| Some(index.rule.number) == number);
+        index.map_or_else(String::new, |index| index.rule.name.clone())
     }
 
     /// What its owner said.

@@ -10,6 +10,7 @@ use mayfly_value::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    collection::{CollectionRules, IndexRule},
     error::{Error, Result},
     ttl::DefaultTtl,
 };
@@ -33,6 +34,12 @@ pub struct ContainerDefinition {
     /// Keep all versions and deletes for this many minutes.
     #[serde(default)]
     pub log_minutes: Option<u32>,
+    /// Set if the container follows MongoDB's rules. Cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection: Option<CollectionRules>,
+    /// Indexes in the sense of MongoDB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub index_rules: Vec<IndexRule>,
     /// Policies kept as data.
     #[serde(default)]
     pub others: serde_json::Map<String, serde_json::Value>,
@@ -111,6 +118,8 @@ impl ContainerDefinition {
             unique_keys: Vec::new(),
             default_ttl: None,
             log_minutes: None,
+            collection: None,
+            index_rules: Vec::new(),
             others: serde_json::Map::new(),
         }
     }
@@ -120,7 +129,9 @@ impl ContainerDefinition {
         self.partition_key.validate()?;
         self.validate_unique_keys()?;
         self.indexing.validate()?;
-        if self.indexing.mode == IndexingMode::None && self.default_ttl.is_some() {
+        // A collection's own indexes are kept whatever the policy says.
+        let no_index = self.indexing.mode == IndexingMode::None && self.collection.is_none();
+        if no_index && self.default_ttl.is_some() {
             return Err(Error::bad_request(
                 "Indexing mode value cannot be 'none' when 'defaultTtl' is specified in the collection",
             ));
@@ -157,6 +168,11 @@ impl ContainerDefinition {
         }
         if next.partition_key != self.partition_key {
             return Err(Error::bad_request("Document collection partition key cannot be changed."));
+        }
+        if next.collection.is_some() != self.collection.is_some() {
+            return Err(Error::bad_request(
+                "A container does not become a collection, nor the other way round.",
+            ));
         }
         if next.unique_keys != self.unique_keys {
             return Err(Error::bad_request(

@@ -16,6 +16,7 @@ use mayfly_value::partition::PartitionKey;
 use crate::{
     catalog::{Catalog, Database},
     clock::{Clock, SystemClock, Timestamp},
+    collection::{NoPredicates, Predicates},
     container::Container,
     definition::ContainerDefinition,
     error::{Error, Resource, Result},
@@ -53,6 +54,7 @@ pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    predicates: Arc<dyn Predicates>,
     mass: u64,
 }
 
@@ -75,11 +77,17 @@ impl Builder {
         self
     }
 
+    /// Reads the filters of partial indexes with `predicates`.
+    pub fn predicates(mut self, predicates: Arc<dyn Predicates>) -> Self {
+        self.predicates = predicates;
+        self
+    }
+
     /// Opens the store's contents.
     pub async fn open(self) -> Result<Engine> {
         check_layout(&*self.store).await?;
         let timeline = Timeline::open(self.clock, self.store.clone()).await?;
-        let catalog = Catalog::open(self.store.clone()).await?;
+        let catalog = Catalog::open(self.store.clone(), self.predicates).await?;
         let inner = Inner {
             store: self.store,
             catalog,
@@ -111,7 +119,8 @@ async fn check_layout(store: &dyn Store) -> Result<()> {
 impl Engine {
     /// Starts from a store; the machine's clock and random identifiers unless told otherwise.
     pub fn builder(store: Arc<dyn Store>) -> Builder {
-        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), mass: MASS }
+        let predicates = Arc::new(NoPredicates);
+        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), predicates, mass: MASS }
     }
 
     /// The time for a request or a page of one. Take it once and pass it on.
@@ -251,6 +260,10 @@ impl Engine {
         let purged = self.purged_past(container, now).await?;
         self.catalog()
             .change_container(container, if_match, |row| {
+                let mut definition = definition.clone();
+                // A front-end that knows nothing of collections leaves them as they are.
+                definition.collection = definition.collection.or_else(|| row.definition.collection.clone());
+                definition.index_rules = row.definition.index_rules.clone();
                 row.definition.validate_replacement(&definition)?;
                 purged.iter().for_each(|cuts| row.ttl.forget_past(cuts));
                 if !row.definition.indexing.same_entries(&definition.indexing) {
@@ -266,10 +279,22 @@ impl Engine {
                     && (row.log_left || row.definition.log_minutes.is_some());
                 row.modified = now.seconds();
                 row.revision += 1;
-                row.definition = definition.clone();
+                row.definition = definition;
                 Ok(())
             })
             .await
+    }
+
+    /// Gives a container another name, perhaps in another database; with `replace`, in place of the one that has it.
+    pub async fn rename_container(
+        &self,
+        container: &Container,
+        database: &Database,
+        name: &str,
+        replace: bool,
+    ) -> Result<Arc<Container>> {
+        self.check_writable()?;
+        self.catalog().rename_container(container, database, name, replace).await
     }
 
     /// Drops a container. Its documents are gone at once; their space comes back in the background.

@@ -35,6 +35,15 @@ pub enum Error {
     /// Another live document of the same logical partition has these values.
     #[error("a unique key is taken")]
     UniqueViolation,
+    /// Another live document has these values in a unique index of the collection.
+    #[error("the unique index {index} has these values already")]
+    Duplicate {
+        /// The index's name.
+        index: String,
+    },
+    /// A document has arrays in two fields of one index.
+    #[error("cannot index parallel arrays")]
+    ParallelArrays,
     /// The caller's etag is not the current one. Read again and decide.
     #[error("the etag does not match")]
     PreconditionFailed,

@@ -1,7 +1,10 @@
 //! The door for randomness: the only place that makes up identifiers.
 #![expect(clippy::disallowed_methods, reason = "this file is the door the ban list points to")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    cell::RefCell,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// Where identifiers come from.
 pub trait Ids: Send + Sync + 'static {
@@ -9,16 +12,28 @@ pub trait Ids: Send + Sync + 'static {
     fn unique(&self) -> [u8; 16];
 }
 
-/// The operating system's randomness.
+/// The operating system's randomness, fetched for many identifiers at a time: every request has one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomIds;
 
+/// Identifiers fetched at a time. Some are lost when a thread ends.
+const STOCK: usize = 64;
+
+thread_local! {
+    static IN_STOCK: RefCell<Vec<[u8; 16]>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Ids for RandomIds {
     fn unique(&self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        // Without a source of randomness nothing that follows is safe; there is no sensible way to go on.
-        getrandom::fill(&mut bytes).expect("the operating system provides randomness");
-        bytes
+        IN_STOCK.with_borrow_mut(|stock| {
+            stock.pop().unwrap_or_else(|| {
+                let mut fresh = [[0; 16]; STOCK];
+                // Without a source of randomness nothing that follows is safe; there is no sensible way to go on.
+                getrandom::fill(fresh.as_flattened_mut()).expect("the operating system provides randomness");
+                stock.extend_from_slice(&fresh[1..]);
+                fresh[0]
+            })
+        })
     }
 }
 
@@ -46,4 +61,20 @@ pub fn to_uuid(bytes: [u8; 16]) -> String {
         (n >> 48) as u16,
         n & 0xFFFF_FFFF_FFFF
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Also where one stock ends and the next begins, and on another thread.
+    #[test]
+    fn no_identifier_comes_twice() {
+        let some = || (0..3 * STOCK).map(|_| RandomIds.unique()).collect::<Vec<_>>();
+        let elsewhere = std::thread::scope(|scope| scope.spawn(some).join());
+        let all: HashSet<_> = some().into_iter().chain(elsewhere.into_iter().flatten()).collect();
+        assert_eq!(all.len(), 6 * STOCK);
+    }
 }

@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     keys::{DocumentKey, Shard},
     record::Record,
+    ttl::Life,
 };
 
 /// A property deeper or longer than this cannot be told apart in an index key of bounded length.
@@ -106,8 +107,13 @@ fn push_unique(out: &mut Vec<u8>, value: RawBsonRef<'_>) {
     }
 }
 
-/// The rows of a document's unique keys. A missing value takes part like any other.
-pub(crate) fn unique_keys(container: &Container, shard: Shard, hash: &Epk, body: &RawDocument) -> Vec<Key> {
+/// The rows of a document's unique keys and unique indexes. A missing value takes part like any other.
+pub(crate) fn unique_keys(
+    container: &Container,
+    shard: Shard,
+    hash: &Epk,
+    body: &RawDocument,
+) -> Result<Vec<Key>> {
     let rows = container.unique_keys.iter().enumerate().map(|(number, paths)| {
         let mut values = Vec::new();
         for path in paths {
@@ -118,7 +124,40 @@ pub(crate) fn unique_keys(container: &Container, shard: Shard, hash: &Epk, body:
         }
         shard.unique(number as u8, hash, &values)
     });
-    rows.collect()
+    let mut rows: Vec<Key> = rows.collect();
+    for index in &container.secondaries {
+        rows.extend(index.unique_rows(shard, body)?);
+    }
+    Ok(rows)
+}
+
+/// The keys of a document's entries in the indexes of a collection; each holds the document and its life.
+pub(crate) fn secondary_keys(
+    container: &Container,
+    shard: Shard,
+    document: &DocumentKey,
+    body: &RawDocument,
+) -> Result<Vec<Key>> {
+    let mut keys = Vec::new();
+    for index in &container.secondaries {
+        keys.extend(index.entries(shard, document, body)?);
+    }
+    keys.sort_unstable();
+    Ok(keys)
+}
+
+/// What an entry in an index of a collection holds.
+pub(crate) fn secondary_value(document: &DocumentKey, life: &[u8]) -> Vec<u8> {
+    [&(document.as_bytes().len() as u16).to_be_bytes(), document.as_bytes(), life].concat()
+}
+
+/// The document and the life in an entry of an index of a collection.
+pub(crate) fn read_secondary_value(value: &[u8]) -> Result<(DocumentKey, Life)> {
+    const DAMAGED: Error = Error::Corrupt("an index entry cannot be read");
+    let (length, rest) = value.split_first_chunk::<2>().ok_or(DAMAGED)?;
+    let (document, life) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or(DAMAGED)?;
+    let (life, _) = Life::decode(life).ok_or(DAMAGED)?;
+    Ok((DocumentKey::from_tail(document)?, life))
 }
 
 /// The keys under which a document waits to expire: by its own deadline, and by each date.

@@ -196,7 +196,7 @@ impl Engine {
     }
 
     /// Rewrites the lives of documents that were there before a date rule. Their versions stay the same.
-    async fn date_documents(&self, container: &mut Arc<Container>, shard: Shard) -> Result<()> {
+    pub(crate) async fn date_documents(&self, container: &mut Arc<Container>, shard: Shard) -> Result<()> {
         let mut range = shard.range(Family::Feed, &[]);
         loop {
             let snapshot = self.store().snapshot().await?;
@@ -209,7 +209,7 @@ impl Engine {
                 let record_key = shard.record(&entry.document);
                 let record = snapshot.get(&record_key).await?.map(Record::decode).transpose()?;
                 let mut record = record.ok_or(Error::Corrupt("a feed entry has no record"))?;
-                let dates = container.ttl().redated(&record.life, record.body())?;
+                let dates = container.redated(&record.life, record.body())?;
                 if dates == record.life.dates {
                     continue;
                 }

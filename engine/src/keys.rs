@@ -19,6 +19,9 @@
 //! | `Index` | epoch, path, value, document | life | small |
 //! | `Composite` | epoch, index number, values, document | life | small |
 //! | `Unique` | key number, hash, values | lsn, document's id | small |
+//! | `Secondary` | index number, values, document | document, life | small |
+//! | `SecondaryUnique` | index number, values | lsn, document | small |
+//! | `Receipt` | session | what its last numbered write answered | small |
 //! | `Record` | document | lsn, header, life, body | large |
 //! | `Log` | lsn, ordinal | an event with its images | large |
 //! | `Database`, `Container`, `Kept`, `Dropped`, `Horizon`, `Format` | names or numbers | definitions | small |
@@ -26,8 +29,13 @@
 //! *document* is the effective partition key hash, escaped and terminated, then the id to the end of the key.
 //! `docs/format.md` draws the bytes.
 
+use bson::RawBsonRef;
 use mayfly_storage::store::{Key, KeyRange, Slot, Space};
-use mayfly_value::{keycode, partition::Epk};
+use mayfly_value::{
+    digest, keycode,
+    order::{self, Order},
+    partition::Epk,
+};
 
 use crate::error::{Error, Result};
 
@@ -57,6 +65,12 @@ pub enum Family {
     Composite = 0x21,
     /// Unique keys.
     Unique = 0x22,
+    /// Indexes of collections.
+    Secondary = 0x23,
+    /// Unique indexes of collections.
+    SecondaryUnique = 0x24,
+    /// What a session's last numbered write answered.
+    Receipt = 0x25,
     /// Documents.
     Record = 0x30,
     /// All versions and deletes, where a container keeps them.
@@ -77,7 +91,7 @@ pub enum Family {
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
@@ -89,6 +103,9 @@ impl Family {
         Self::Index,
         Self::Composite,
         Self::Unique,
+        Self::Secondary,
+        Self::SecondaryUnique,
+        Self::Receipt,
         Self::Record,
         Self::Log,
         Self::Database,
@@ -229,6 +246,30 @@ impl Shard {
         self.key(Family::Composite, bytes)
     }
 
+    /// An entry in an index of a collection.
+    pub fn secondary(self, number: u32, values: &[u8], document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Secondary, 4 + values.len() + document.0.len());
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes.extend_from_slice(values);
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Secondary, bytes)
+    }
+
+    /// A row of a unique index of a collection.
+    pub fn secondary_unique(self, number: u32, values: &[u8]) -> Key {
+        let mut bytes = self.start(Family::SecondaryUnique, 4 + values.len());
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes.extend_from_slice(values);
+        self.key(Family::SecondaryUnique, bytes)
+    }
+
+    /// What a session's last numbered write in this slot answered.
+    pub fn receipt(self, session: &[u8]) -> Key {
+        let mut bytes = self.start(Family::Receipt, session.len());
+        bytes.extend_from_slice(session);
+        self.key(Family::Receipt, bytes)
+    }
+
     /// A unique key's row: one logical partition, one combination of values.
     pub fn unique(self, number: u8, hash: &Epk, values: &[u8]) -> Key {
         let mut bytes = self.start(Family::Unique, 1 + hash.0.len() + 2 + values.len());
@@ -289,9 +330,62 @@ pub fn from_ordered(bytes: &[u8]) -> Option<i64> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocumentId(Vec<u8>);
 
+/// The tags are in the order of the values behind them, so that documents of a collection stand in the order of `_id`.
+const BELOW_TEXT_ID: u8 = b'm';
 const TEXT_ID: u8 = b's';
+const LONG_TEXT_ID: u8 = b't';
+const ABOVE_TEXT_ID: u8 = b'x';
+
+/// A longer text stands by its start and its digest. As long as an id in Cosmos may be.
+const TEXT_ID_BYTES_MAX: usize = 1023;
+const LONG_TEXT_KEPT: usize = 512;
 
 impl DocumentId {
+    /// The id of a document whose `_id` is `value`: numbers that are equal have equal ids, whatever their types.
+    pub fn value(value: RawBsonRef<'_>) -> Self {
+        let text = match value {
+            RawBsonRef::String(text) | RawBsonRef::Symbol(text) => text,
+            _ => {
+                let below = order::type_rank(Order::Mongo, value)
+                    < order::type_rank(Order::Mongo, RawBsonRef::String(""));
+                let mut bytes = vec![if below { BELOW_TEXT_ID } else { ABOVE_TEXT_ID }];
+                keycode::push_value(&mut bytes, value, Order::Mongo);
+                if keycode::is_cut(&bytes[1..]) {
+                    bytes.extend_from_slice(&digest::digest(value));
+                }
+                return Self(bytes);
+            }
+        };
+        if text.len() <= TEXT_ID_BYTES_MAX {
+            return Self::text(text);
+        }
+        let mut bytes = vec![LONG_TEXT_ID];
+        bytes.extend_from_slice(&text.as_bytes()[..LONG_TEXT_KEPT]);
+        bytes.extend_from_slice(&digest::digest(RawBsonRef::String(text)));
+        Self(bytes)
+    }
+
+    /// Whether this id stands where its value belongs in the order of values; very long ones do not.
+    pub fn is_in_order(&self) -> bool {
+        self.0.first() != Some(&LONG_TEXT_ID)
+    }
+
+    /// A text that names the document where ids are texts: its own, or digits that tell all others apart.
+    pub fn to_text(&self) -> String {
+        match self.as_text() {
+            Some(text) => text.to_owned(),
+            None => {
+                let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("_id:{digits}")
+            }
+        }
+    }
+
+    /// The bytes in keys.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// A text id.
     pub fn text(id: &str) -> Self {
         let mut bytes = Vec::with_capacity(1 + id.len());

@@ -28,10 +28,12 @@ pub enum EventKind {
     Delete,
     /// Its time was up.
     Expire,
+    /// Parts of it were changed.
+    Update,
 }
 
 impl EventKind {
-    const ALL: [Self; 4] = [Self::Create, Self::Replace, Self::Delete, Self::Expire];
+    const ALL: [Self; 5] = [Self::Create, Self::Replace, Self::Delete, Self::Expire, Self::Update];
 }
 
 /// A change of a document.

@@ -40,6 +40,7 @@ use crate::{
     ttl::Cuts,
 };
 pub use mass::MASS;
+use mass::{Mass, left_by};
 pub(crate) use mass::{may_be_left, swept_through};
 use search::Search;
 
@@ -207,7 +208,11 @@ impl Engine {
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;
-        let mass = self.mass_through(&search, pace).await?;
+        // The sweep knows nothing of a collection's own indexes; their entries go one by one.
+        let mass = match container.secondaries.is_empty() {
+            true => self.mass_of(&search, pace).await?,
+            false => None,
+        };
         let Search { mut victims, fellable, mut walked_to, more, next, .. } = search;
         if container.definition().log_minutes.is_none() {
             // In the order of their keys: their records lie together on disk, and so do the entries that go. A log
@@ -251,6 +256,9 @@ impl Engine {
         if let Some(last) = written {
             let answer = self.store().commit(last.batch).await;
             self.settle(answer, last.documents, last.bytes, &mut tick)?;
+        }
+        if let (Some(mass), 1..) = (mass, tick.purged.documents) {
+            self.store().wither(left_by(shard, mass.through).to_vec());
         }
         Ok(tick)
     }
@@ -355,8 +363,8 @@ struct Removal<'a> {
     cuts: &'a Cuts,
     now: Timestamp,
     pace: Pace,
-    /// Up to which second documents are felled, if they are.
-    mass: Option<u64>,
+    /// How documents are felled, if they are.
+    mass: Option<Mass>,
     fellable: HashMap<DocumentKey, Felled>,
     ground: Ground,
 }
@@ -412,10 +420,15 @@ impl Removal<'_> {
         if let Some(position) = position {
             changes.put(self.shard.single(Family::PurgePosition), position);
         }
-        if let Some(through) = self.mass {
-            changes.put(self.shard.single(Family::Sweep), through.to_be_bytes().to_vec());
+        if let Some(mass) = &self.mass {
+            changes.put(self.shard.single(Family::Sweep), mass.through.to_be_bytes().to_vec());
         }
         let mut batch = changes.into_purge(self.now.seconds());
+        if let Some(mass) = self.mass.as_mut().filter(|mass| mass.is_new) {
+            // The store may begin to drop entries from now on, so what explains that must not be lost.
+            batch.urgency = Urgency::Foreground;
+            mass.is_new = false;
+        }
         // Two purges of one document would count it twice, and one beside a rewrite of its dates would leave some.
         batch.guards.push(Ground::guard(self.shard, Family::Purged, self.ground.purges));
         Ground::advance(&mut self.ground.purges);

@@ -30,9 +30,10 @@ impl Engine {
             if container.row.log_left {
                 more |= self.reap_log(&container).await?;
             }
-            if container.row.index.retired.is_empty() {
+            if container.row.index.retired.is_empty() && container.row.retired_indexes.is_empty() {
                 continue;
             }
+            let numbers = container.row.retired_indexes.clone();
             let retired = container.row.index.retired.clone();
             let mut left = false;
             for shard in container.shards() {
@@ -43,10 +44,21 @@ impl Engine {
                     }
                 }
             }
+            for shard in container.shards() {
+                for number in &numbers {
+                    for family in [Family::Secondary, Family::SecondaryUnique] {
+                        let range = shard.range(family, &number.to_be_bytes());
+                        left |= self.store().clear(&range, KEYS_MAX).await?.more;
+                    }
+                }
+            }
             more |= left;
             if !left {
-                self.note(&container, |row| row.index.retired.retain(|epoch| !retired.contains(epoch)))
-                    .await?;
+                self.note(&container, |row| {
+                    row.index.retired.retain(|epoch| !retired.contains(epoch));
+                    row.retired_indexes.retain(|number| !numbers.contains(number));
+                })
+                .await?;
             }
         }
         Ok(more)

@@ -388,6 +388,18 @@ impl TtlPolicy {
         Ok(next)
     }
 
+    /// The policy without a date rule, also one that was never in force.
+    pub fn with_date_rule_dropped(&self, rule: u16, now: Timestamp) -> Result<Self> {
+        if self.date_rules.iter().any(|each| each.rule == rule && each.in_force().is_some()) {
+            return self.with_date_rule_seconds(rule, None, now);
+        }
+        let mut next = self.clone();
+        for generation in next.date_rules.iter_mut().filter(|each| each.rule == rule) {
+            (generation.seconds, generation.open) = (None, false);
+        }
+        Ok(next)
+    }
+
     /// What is gone at `now`.
     pub fn cuts(&self, now: Timestamp) -> Cuts {
         let mut inherited = self.inherited_dead;
@@ -443,10 +455,10 @@ impl TtlPolicy {
             .map(|ms| Timestamp(ms.max(0) as u64))
     }
 
-    /// The earliest date of `document` under each rule, as it is written now.
-    pub fn dates_of(&self, document: &RawDocument) -> Result<Vec<(u16, i64)>> {
+    /// The earliest date of `document` under each rule that admits it, as it is written now.
+    pub fn dates_of(&self, document: &RawDocument, admits: &dyn Fn(u16) -> bool) -> Result<Vec<(u16, i64)>> {
         let mut dates = Vec::new();
-        for rule in self.date_rules.iter().filter(|rule| rule.open) {
+        for rule in self.date_rules.iter().filter(|rule| rule.open && admits(rule.rule)) {
             if let Some(date) = earliest_date(RawBsonRef::Document(document), &rule.path)? {
                 dates.push((rule.id, date));
             }
@@ -456,7 +468,12 @@ impl TtlPolicy {
 
     /// The dates of a document that was written before: those it has, as far as they still mean something, and those
     /// under rules that came later.
-    pub fn redated(&self, life: &Life, document: &RawDocument) -> Result<Vec<(u16, i64)>> {
+    pub fn redated(
+        &self,
+        life: &Life,
+        document: &RawDocument,
+        admits: &dyn Fn(u16) -> bool,
+    ) -> Result<Vec<(u16, i64)>> {
         let generation = |id: u16| self.date_rules.iter().find(|rule| rule.id == id);
         if let Some(dead) = life.dates.iter().find(|(id, date)| {
             generation(*id).is_some_and(|rule| rule.seconds.is_none() && *date <= rule.dead.through)
@@ -466,7 +483,7 @@ impl TtlPolicy {
         }
         let mut dates = life.dates.clone();
         dates.retain(|(id, _)| generation(*id).is_some_and(|rule| rule.seconds.is_some()));
-        for (id, date) in self.dates_of(document)? {
+        for (id, date) in self.dates_of(document, admits)? {
             let rule_of = |id: u16| generation(id).map(|rule| rule.rule);
             if dates.iter().all(|(other, _)| rule_of(*other) != rule_of(id)) {
                 dates.push((id, date));

@@ -44,6 +44,34 @@ use crate::{
 /// How a document is changed by a function of what it was. May run more than once.
 pub type Modify = Arc<dyn Fn(&Record) -> Result<RawDocumentBuf> + Send + Sync>;
 
+/// What becomes of a document.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// It stays as it is; nothing is written.
+    Keep,
+    /// This is its next version, or its first.
+    Put(RawDocumentBuf),
+    /// This is its next version, with parts of it changed: the log tells the difference.
+    Update(RawDocumentBuf),
+    /// It goes.
+    Remove,
+}
+
+/// Decides about a document that may be there. May run more than once.
+pub type Decide = Arc<dyn Fn(Option<&Record>) -> Result<Decision> + Send + Sync>;
+
+/// What a receipt says, as a function of what the operations did.
+pub type Note = Arc<dyn Fn(&[Outcome]) -> Vec<u8> + Send + Sync>;
+
+/// Says with a write that it happened, in the same batch: whoever sends it again can be answered without it.
+#[derive(Clone)]
+pub struct Receipt {
+    /// Whose write it is.
+    pub session: Vec<u8>,
+    /// What to keep, once it is known what the operations do.
+    pub note: Note,
+}
+
 /// One step of a transaction.
 #[derive(Clone)]
 pub enum Operation {
@@ -90,6 +118,13 @@ pub enum Operation {
         /// On the one that is there.
         if_match: Option<IfMatch>,
     },
+    /// Do with a document, or where there is none, what a function of it says.
+    Decide {
+        /// Its id.
+        id: DocumentId,
+        /// What to do.
+        decide: Decide,
+    },
     /// Look at a document as it is at this point of the transaction.
     Read {
         /// Its id.
@@ -105,6 +140,7 @@ impl Operation {
             | Self::Replace { id, .. }
             | Self::Modify { id, .. }
             | Self::Delete { id, .. }
+            | Self::Decide { id, .. }
             | Self::Read { id } => id,
         }
     }
@@ -191,10 +227,24 @@ impl Engine {
         invalid_ttl: InvalidTtl,
         now: Timestamp,
     ) -> std::result::Result<Transaction, Refused> {
+        self.transact_once(container, key, operations, invalid_ttl, None, now).await
+    }
+
+    /// Like [`Engine::transact`], and leaves a receipt that stands or falls with it.
+    pub async fn transact_once(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        operations: &[Operation],
+        invalid_ttl: InvalidTtl,
+        receipt: Option<&Receipt>,
+        now: Timestamp,
+    ) -> std::result::Result<Transaction, Refused> {
         let mut container = container.clone();
         let mut now = now;
-        // A lone create needs no look at the store first: its guard will tell.
-        let mut look_first = !matches!(operations, [Operation::Create { .. }]);
+        // Creates need no look at the store first: their guards will tell.
+        let mut look_first =
+            !operations.iter().all(|operation| matches!(operation, Operation::Create { .. }));
         // Documents that had expired when they were found to own a unique key somebody wants.
         let mut displaced: Vec<DocumentKey> = Vec::new();
         for _ in 0..ATTEMPTS_MAX {
@@ -203,14 +253,14 @@ impl Engine {
             desk.fetch(operations, look_first).await?;
             desk.apply(operations)?;
             desk.displace(&displaced).await?;
-            if !desk.has_changes() {
+            if !desk.has_changes() && receipt.is_none() {
                 let lsn = self.counter(partition.shard).await?.seq;
                 return Ok(Transaction { outcomes: desk.outcomes, lsn });
             }
             if self.is_read_only() {
                 return Err(Error::ReadOnly.into());
             }
-            let Some(batch) = desk.batch()? else {
+            let Some(batch) = desk.batch(receipt)? else {
                 self.narrow_coverage(&container, &desk.bodies()).await?;
                 container = self.renewed(&container).await?;
                 continue;
@@ -226,11 +276,13 @@ impl Engine {
                 }
                 Err(StoreError::Conflict { key }) => match Family::of(&key.bytes) {
                     Some(Family::Container) => container = self.renewed(&container).await?,
-                    Some(Family::Unique) => match self.unique_owner(&container, &key, now).await? {
-                        UniqueOwner::Live => return Err(desk.blame(&key)),
-                        UniqueOwner::Expired(document) => displaced.push(document),
-                        UniqueOwner::Gone => {}
-                    },
+                    Some(Family::Unique | Family::SecondaryUnique) => {
+                        match self.unique_owner(&container, &key, now).await? {
+                            UniqueOwner::Live => return Err(desk.blame(&key)),
+                            UniqueOwner::Expired(document) => displaced.push(document),
+                            UniqueOwner::Gone => {}
+                        }
+                    }
                     _ => look_first = true,
                 },
                 Err(error) => return Err(Error::from(error).into()),
@@ -380,6 +432,7 @@ impl<'a> Desk<'a> {
         let place = self.places[operation.id()];
         self.docs[place].operation = number;
         let current = self.docs[place].wanted.clone();
+        let mut partial = false;
         let (body, if_match) = match operation {
             Operation::Read { .. } => {
                 let record = current.ok_or(Error::NotFound(Resource::Document))?;
@@ -395,6 +448,25 @@ impl<'a> Desk<'a> {
                 self.docs[place].changed = true;
                 return Ok(Outcome { effect: Effect::Deleted, record: None, charge });
             }
+            Operation::Decide { decide, .. } => match decide(current.as_ref())? {
+                Decision::Keep => {
+                    let charge = current.as_ref().map_or(0.0, |record| charge::read(record.size()));
+                    return Ok(Outcome { effect: Effect::Read, record: current, charge });
+                }
+                Decision::Put(body) => (body, None),
+                Decision::Update(body) => {
+                    partial = true;
+                    (body, None)
+                }
+                Decision::Remove => {
+                    if current.is_some() {
+                        self.event(EventKind::Delete, place, None);
+                        self.docs[place].wanted = None;
+                        self.docs[place].changed = true;
+                    }
+                    return Ok(Outcome { effect: Effect::Deleted, record: current, charge: 0.0 });
+                }
+            },
             Operation::Create { body, .. } => match current {
                 // What is wrong with the document itself is told first, whether or not anybody looked.
                 Some(_) => {
@@ -425,6 +497,7 @@ impl<'a> Desk<'a> {
         }
         let record = self.record(birth, place as u16, body)?;
         let (effect, kind) = match current {
+            Some(_) if partial => (Effect::Replaced, EventKind::Update),
             Some(_) => (Effect::Replaced, EventKind::Replace),
             None => (Effect::Created, EventKind::Create),
         };
@@ -459,7 +532,9 @@ impl<'a> Desk<'a> {
 
     /// The new version of a document.
     fn record(&self, birth: Option<Birth>, ordinal: u16, body: RawDocumentBuf) -> Result<Record> {
-        if self.container.definition().partition_key.extract(&body)? != *self.key {
+        // A collection is one logical partition, whatever its documents are like.
+        let placed = || self.container.definition().partition_key.extract(&body);
+        if !self.container.is_collection() && placed()? != *self.key {
             return Err(Error::PartitionKeyMismatch);
         }
         let own = match OwnTtl::of(&body)? {
@@ -471,7 +546,7 @@ impl<'a> Desk<'a> {
             }
             Err(_) => OwnTtl::Inherit,
         };
-        let dates = self.container.ttl().dates_of(&body)?;
+        let dates = self.container.dates_of(&body)?;
         let life = Life { ts: self.now.seconds(), own, dates };
         Ok(Record::new(birth, ordinal, life, Bytes::from(body.into_bytes())))
     }
@@ -503,11 +578,13 @@ impl<'a> Desk<'a> {
     }
 
     /// The batch that does it; none if the container's coverage does not hold for what is to be written.
-    fn batch(&mut self) -> std::result::Result<Option<Batch>, Refused> {
+    fn batch(&mut self, receipt: Option<&Receipt>) -> std::result::Result<Option<Batch>, Refused> {
         let mut changes = Changes::new(self.container, self.partition.shard);
         for doc in &self.docs {
             let expired = doc.stored.is_some() && doc.wanted.is_none();
             if !doc.changed && !expired {
+                // It was decided to leave it alone, and what was decided beside it may rest on that.
+                changes.rely(&doc.key, doc.stored.as_ref());
                 continue;
             }
             // Made and deleted again in one transaction.
@@ -523,6 +600,11 @@ impl<'a> Desk<'a> {
                     * if outcome.effect == Effect::Replaced { charge::REPLACE_FACTOR } else { 1.0 };
             }
         }
+        if let Some(receipt) = receipt {
+            let mut value = self.now.seconds().to_be_bytes().to_vec();
+            value.extend_from_slice(&(receipt.note)(&self.outcomes));
+            changes.put(self.partition.shard.receipt(&receipt.session), value);
+        }
         if self.container.definition().log_minutes.is_some() {
             self.events.iter().for_each(|event| changes.log(event));
         }
@@ -537,10 +619,15 @@ impl<'a> Desk<'a> {
         let wants = |doc: &&Doc| {
             let Some(record) = doc.wanted.as_ref().filter(|_| doc.changed) else { return false };
             let (shard, hash) = (self.partition.shard, &self.partition.hash);
-            index::unique_keys(self.container, shard, hash, record.body()).contains(row)
+            index::unique_keys(self.container, shard, hash, record.body())
+                .is_ok_and(|rows| rows.contains(row))
         };
         let operation = self.docs.iter().filter(wants).map(|doc| doc.operation).max().unwrap_or(0);
-        Refused { operation, error: Error::UniqueViolation }
+        let error = match Family::of(&row.bytes) {
+            Some(Family::SecondaryUnique) => Error::Duplicate { index: self.container.index_of_row(row) },
+            _ => Error::UniqueViolation,
+        };
+        Refused { operation, error }
     }
 
     /// The answer, once the commit has its number.

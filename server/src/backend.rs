@@ -12,6 +12,7 @@ use crate::respond::Body;
 use crate::tasks::{Stopping, TaskSet};
 use hyper::body::Incoming;
 use hyper::{Request, Response};
+use mayfly_mongo::Mongo;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -39,6 +40,11 @@ pub trait Backend: MetricsSource + Sized + Send + Sync + 'static {
 
     /// Answers a request; errors are responses too.
     fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> impl Future<Output = Answer> + Send;
+
+    /// The MongoDB front-end over the same engine, if there is one.
+    fn mongo(&self) -> Option<Arc<Mongo>> {
+        None
+    }
 
     /// Starts background work (purge, index builds) as tasks that end when `stopping` says so.
     fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping);

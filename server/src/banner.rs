@@ -8,12 +8,19 @@
 use crate::config::Config;
 use crate::connection::Scheme;
 use crate::settings::Store;
+use mayfly_cosmos::ACCOUNT;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// The text for a server that listens on `address`.
-pub fn text(config: &Config, address: SocketAddr, ca_path: Option<&Path>) -> String {
+/// The text for a server that listens on `address`, and on `mongo` if it could.
+pub fn text(
+    config: &Config,
+    address: SocketAddr,
+    mongo: Option<SocketAddr>,
+    ca_path: Option<&Path>,
+) -> String {
     let host = shown_host(&config.host);
     let url = |scheme: Scheme| format!("{}://{host}:{}/", scheme.as_str(), address.port());
     let (first, second) = match config.protocol {
@@ -39,6 +46,13 @@ pub fn text(config: &Config, address: SocketAddr, ca_path: Option<&Path>) -> Str
     line(&format!("Key         {key}"));
     line(&format!("Connection  AccountEndpoint={};AccountKey={key};", url(first)));
     line(&format!("Python      azure.cosmos.CosmosClient(\"{}\", \"{key}\")", url(Scheme::Http)));
+    if let Some(mongo) = mongo {
+        let user = match config.mongo_auth {
+            true => format!("{ACCOUNT}:{}@", utf8_percent_encode(key, NON_ALPHANUMERIC)),
+            false => String::new(),
+        };
+        line(&format!("MongoDB     mongodb://{user}{host}:{}/", mongo.port()));
+    }
     line(&format!("Data        {data}"));
     line(&format!("CA          {ca}{}_explorer/emulator.pem", url(Scheme::Http)));
     line("");
@@ -66,7 +80,8 @@ mod tests {
 
     fn banner(toml: &str) -> String {
         let config = Config::resolve(parse_toml(toml).unwrap()).unwrap();
-        text(&config, "127.0.0.1:8081".parse().unwrap(), Some(Path::new("d/tls/ca.pem")))
+        let mongo = Some("127.0.0.1:27017".parse().unwrap());
+        text(&config, "127.0.0.1:8081".parse().unwrap(), mongo, Some(Path::new("d/tls/ca.pem")))
     }
 
     #[test]
@@ -78,6 +93,7 @@ mod tests {
             "http://localhost:8081/\n",
             "AccountEndpoint=https://localhost:8081/;AccountKey=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDu\
              VTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==;\n",
+            "mongodb://localhost:27017/\n",
             "./mayfly-data\n",
             "d/tls/ca.pem, http://localhost:8081/_explorer/emulator.pem\n",
         ] {
@@ -90,5 +106,7 @@ mod tests {
         assert!(banner("protocol = 'http'").contains("AccountEndpoint=http://localhost:8081/;"));
         assert!(banner("store = 'memory'").contains("Data        in memory"));
         assert!(banner("host = '::1'").contains("https://[::1]:8081/"));
+        // Whoever has a key of their own must show it, in a form that a URL can hold.
+        assert!(banner("key = 'a+b/cA=='").contains("mongodb://mayfly:a%2Bb%2FcA%3D%3D@localhost:27017/"));
     }
 }

@@ -6,8 +6,9 @@
 //! Holds: a `Config` can be run as it is; whatever is wrong was refused with a text that says what to do.
 
 use crate::connection::Scheme;
-use crate::settings::{Durability, LogFormat, Secret, Settings, Store};
+use crate::settings::{Durability, LogFormat, MongoTopology, Secret, Settings, Store};
 use mayfly_cosmos::auth::{EMULATOR_KEY, Key, Keys};
+use mayfly_mongo::auth::Role;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,13 @@ pub struct Config {
     pub host: String,
     pub port: u16,
     pub mongo_port: u16,
+    /// Whether the port was asked for; one that nobody asked for may be taken by somebody else.
+    pub mongo_port_asked: bool,
+    pub mongo_topology: MongoTopology,
+    /// The account's passwords in the MongoDB protocol: its keys as texts.
+    pub mongo_passwords: Vec<(Secret, Role)>,
+    /// Whether MongoDB clients must say who they are: not while the key is one that everyone knows.
+    pub mongo_auth: bool,
     pub data_dir: PathBuf,
     pub store: Store,
     pub durability: Durability,
@@ -69,10 +77,20 @@ impl Config {
             secondary: parse_optional("--secondary-key", settings.secondary_key.as_ref())?,
             read_only: parse_optional("--readonly-key", settings.readonly_key.as_ref())?,
         };
+        let passwords = [
+            (Some(&key), Role::Admin),
+            (settings.secondary_key.as_ref(), Role::Admin),
+            (settings.readonly_key.as_ref(), Role::Read),
+        ];
+        let password = |(key, role): (Option<&Secret>, Role)| Some((Secret(key?.0.trim().into()), role));
         let config = Config {
             host: settings.host.unwrap_or_else(|| "127.0.0.1".into()),
             port: settings.port.unwrap_or(8081),
             mongo_port: settings.mongo_port.unwrap_or(27017),
+            mongo_port_asked: settings.mongo_port.is_some(),
+            mongo_topology: settings.mongo_topology.unwrap_or(MongoTopology::Router),
+            mongo_passwords: passwords.into_iter().filter_map(password).collect(),
+            mongo_auth: key.0.trim() != EMULATOR_KEY,
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR_DEFAULT.into()),
             store: settings.store.unwrap_or(Store::Embedded),
             durability: settings.durability.unwrap_or(Durability::Fsync),
@@ -141,6 +159,11 @@ impl Config {
         line("host", text(&self.host));
         line("port", self.port.to_string());
         line("mongo-port", self.mongo_port.to_string());
+        let topology = match self.mongo_topology {
+            MongoTopology::Router => "router",
+            MongoTopology::ReplicaSet => "replica-set",
+        };
+        line("mongo-topology", text(topology));
         line("data-dir", text(&self.data_dir.to_string_lossy()));
         line("store", text(&self.store.to_string()));
         line("durability", text(&format!("{:?}", self.durability).to_lowercase()));

@@ -199,7 +199,7 @@ where
 }
 
 /// The first byte decides; it stays in the stream. `None` if the client left without one.
-async fn sniff(stream: &TcpStream) -> Option<Scheme> {
+pub(crate) async fn sniff(stream: &TcpStream) -> Option<Scheme> {
     let mut first = [0; 1];
     match stream.peek(&mut first).await {
         Ok(1) if first[0] == TLS_HANDSHAKE => Some(Scheme::Https),

@@ -34,12 +34,14 @@ pub struct Health {
     phase: AtomicU8,
     since: Stopwatch,
     store: String,
+    /// Whether there is a port for the MongoDB protocol.
+    has_mongo: bool,
 }
 
 impl Health {
-    /// A server that starts now, with the kind of its store.
-    pub fn starting(store: String) -> Health {
-        Health { phase: AtomicU8::new(Phase::Starting as u8), since: Stopwatch::start(), store }
+    /// A server that starts now, with the kind of its store and whether it speaks to MongoDB clients.
+    pub fn starting(store: String, has_mongo: bool) -> Health {
+        Health { phase: AtomicU8::new(Phase::Starting as u8), since: Stopwatch::start(), store, has_mongo }
     }
 
     /// Enters a phase.
@@ -72,7 +74,7 @@ impl Health {
             "components": {
                 "gateway": "ready",
                 "engine": phase.as_str(),
-                "mongo": "not in this version",
+                "mongo": if self.has_mongo { phase.as_str() } else { "off" },
             },
         })
         .to_string()

@@ -27,6 +27,7 @@ pub mod load;
 pub mod log;
 pub mod memory;
 pub mod metrics;
+pub mod mongo;
 pub mod node;
 pub mod respond;
 pub mod routes;

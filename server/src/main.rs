@@ -125,12 +125,6 @@ fn run_serve(serve: Serve) -> ExitCode {
     for note in notes {
         tracing::info!("{note}");
     }
-    if config.mongo_port != 0 {
-        tracing::info!(
-            port = config.mongo_port,
-            "the MongoDB protocol is not in this version; not listening"
-        );
-    }
     if config.throttle {
         tracing::warn!("--throttle has no effect in this version: requests are charged, not limited");
     }

@@ -15,6 +15,10 @@ use mayfly_engine::{
     clock::{Stopwatch, pause},
     ids::{self, Ids, RandomIds},
 };
+use mayfly_mongo::{
+    Mongo, Options as MongoOptions, Topology,
+    auth::{Account, Accounts},
+};
 use mayfly_storage::{
     embedded::{self, EmbeddedOptions, EmbeddedStore},
     memory::MemoryStore,
@@ -36,7 +40,7 @@ use crate::{
     metrics::{Metrics, MetricsSource},
     samples::{self, Samples},
     server_clock::ServerClock,
-    settings::{Durability, Store as StoreKind},
+    settings::{Durability, MongoTopology, Store as StoreKind},
     tasks::{Stopping, TaskSet},
 };
 
@@ -63,12 +67,16 @@ const LOOK_REST: u32 = 50;
 /// After a crash the engine's time may be this far ahead of the clock; more than that, the clock was set back.
 const SETTLE_MAX: Duration = mayfly_engine::HORIZON_LEAD;
 
+/// The account's name, which is the name of its user in the MongoDB protocol.
+const ACCOUNT: &str = mayfly_cosmos::ACCOUNT;
+
 /// The engine and everything around it.
 pub struct Node {
     pub(crate) engine: Engine,
     pub(crate) keys: Keys,
     pub(crate) dev_clock: Option<Arc<AdjustableClock>>,
     cosmos: Cosmos,
+    mongo: Arc<Mongo>,
     /// Where the store's files are, if it has any.
     store_path: Option<PathBuf>,
     load: Load,
@@ -103,7 +111,7 @@ impl Backend for Node {
             (Some(clock), None) => clock.clone(),
             (None, None) => Arc::new(SystemClock),
         };
-        let mut builder = Engine::builder(store).clock(clock);
+        let mut builder = Engine::builder(store).clock(clock).predicates(Arc::new(mayfly_mongo::Filters));
         if shared.is_some() {
             // A sweep goes through all rows of a slot, which costs such a store more than it saves.
             builder = builder.mass(u64::MAX);
@@ -119,6 +127,7 @@ impl Backend for Node {
                     ..Options::new(config.keys.clone())
                 },
             ),
+            mongo: open_mongo(config, &engine),
             keys: config.keys.clone(),
             dev_clock,
             store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),
@@ -147,6 +156,10 @@ impl Backend for Node {
         self.metrics.charged(charge, response.status().as_u16());
         let response = response.map(|body| body.map_err(|never| match never {}).boxed_unsync());
         Answer { operation: served.operation, response }
+    }
+
+    fn mongo(&self) -> Option<Arc<Mongo>> {
+        Some(self.mongo.clone())
     }
 
     fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping) {
@@ -179,6 +192,13 @@ impl Backend for Node {
         tasks.spawn(until(stopping.clone(), async move {
             loop {
                 node.upkeep_round().await;
+            }
+        }));
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move {
+            loop {
+                node.log_failure("upkeep of MongoDB sessions", node.mongo.sweep().await);
+                pause(REST_MAX).await;
             }
         }));
         let node = self.clone();
@@ -293,6 +313,20 @@ async fn until(mut stopping: Stopping, work: impl Future<Output = ()> + Send) {
         () = work => {}
         () = stopping.requested() => {}
     }
+}
+
+/// The MongoDB front-end, with the account's keys as its passwords.
+fn open_mongo(config: &Config, engine: &Engine) -> Arc<Mongo> {
+    let passwords = config.mongo_passwords.iter();
+    let passwords = passwords.map(|(key, role)| Account { password: key.0.clone(), role: *role });
+    let secret = engine.ids().unique();
+    let accounts = Accounts::new(ACCOUNT, passwords.collect(), config.mongo_auth, secret);
+    let topology = match config.mongo_topology {
+        MongoTopology::Router => Topology::Router,
+        MongoTopology::ReplicaSet => Topology::ReplicaSet { name: ACCOUNT.into() },
+    };
+    let options = MongoOptions { topology, advertise: String::new(), test_commands: config.dev_clock };
+    Mongo::new(engine.clone(), accounts, options)
 }
 
 async fn open_store(config: &Config) -> Result<(Arc<dyn Store>, Option<Shared>), BackendError> {

@@ -18,7 +18,7 @@ use crate::settings::Store;
 use crate::signals::Signals;
 use crate::tasks::{Stopper, Stopping, TaskSet, stop_channel};
 use crate::tls::{Identity, TlsError, names_for};
-use crate::{banner, data_dir};
+use crate::{banner, data_dir, mongo};
 use mayfly_engine::{Clock, SystemClock};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -37,6 +37,10 @@ pub enum RunError {
         "cannot listen on {address}: {source}. Is another server or emulator running? --port takes another"
     )]
     Listen { address: String, source: io::Error },
+    #[error(
+        "cannot listen on {address} for the MongoDB protocol: {source}. --mongo-port takes another port, or 0 for none"
+    )]
+    ListenMongo { address: String, source: io::Error },
     #[error("no certificate for HTTPS: {0}")]
     Tls(#[from] TlsError),
     #[error("{0}")]
@@ -49,6 +53,7 @@ pub struct Server {
     limits: Limits,
     tcp: TcpListener,
     address: SocketAddr,
+    mongo: Option<TcpListener>,
     identity: Identity,
 }
 
@@ -62,13 +67,27 @@ impl Server {
         }
         let tcp = TcpListener::bind((host, config.port)).await.map_err(in_use)?;
         let address = tcp.local_addr().map_err(in_use)?;
+        let mongo = match config.mongo_port {
+            0 => None,
+            port => {
+                let in_use = |source| RunError::ListenMongo { address: format!("{host}:{port}"), source };
+                match TcpListener::bind((host, port)).await.map_err(in_use) {
+                    Ok(tcp) => Some(tcp),
+                    Err(error) if config.mongo_port_asked => return Err(error),
+                    Err(error) => {
+                        tracing::warn!("{error}; going on without it");
+                        None
+                    }
+                }
+            }
+        };
         let (names, now) = (names_for(host), SystemClock.now().seconds());
         let identity = match config.store {
             Store::Memory => Identity::in_memory(&names, now)?,
             _ => Identity::kept_in(&data_dir::tls(&config.data_dir), &names, now)?,
         };
         let limits = Limits { connections_max: config.max_connections, ..Limits::default() };
-        Ok(Server { config, limits, tcp, address, identity })
+        Ok(Server { config, limits, tcp, address, mongo, identity })
     }
 
     /// Other limits than the usual ones, for tests.
@@ -93,10 +112,11 @@ impl Server {
         mut signals: Signals,
         out: &mut (dyn Write + Send),
     ) -> Result<(), RunError> {
-        let Server { config, limits, tcp, address, identity } = self;
+        let Server { config, limits, tcp, address, mongo: mongo_tcp, identity } = self;
         let (stopper, stopping) = stop_channel();
         let (front, tasks) = (TaskSet::default(), TaskSet::default());
-        let health = Arc::new(Health::starting(config.store.to_string()));
+        let mongo_address = mongo_tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
+        let health = Arc::new(Health::starting(config.store.to_string(), mongo_address.is_some()));
         let metrics = Arc::new(Metrics::default());
         let routes = Arc::new(Routes::<B>::new(health.clone(), metrics.clone(), identity.ca_pem));
         let service = {
@@ -106,6 +126,7 @@ impl Server {
                 async move { routes.handle(request, from).await }
             }
         };
+        let (tls, mongo_limits) = (identity.acceptor.clone(), limits.clone());
         front.spawn(listen::serve(
             tcp,
             identity.acceptor,
@@ -122,7 +143,10 @@ impl Server {
         if let Ok(Some(backend)) = &opened {
             backend.start_background(&tasks, &stopping);
             routes.open(backend.clone());
-            let text = banner::text(&config, address, identity.ca_path.as_deref());
+            if let (Some(tcp), Some(front_end)) = (mongo_tcp, backend.mongo()) {
+                front.spawn(mongo::serve(tcp, tls, mongo_limits, front_end, stopping.clone()));
+            }
+            let text = banner::text(&config, address, mongo_address, identity.ca_path.as_deref());
             // Nobody may be reading; the server is there all the same.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
             tracing::info!(%address, store = %config.store, "serving");

@@ -24,9 +24,14 @@ pub struct Settings {
     #[arg(long, env = "MAYFLY_PORT", value_name = "PORT")]
     pub port: Option<u16>,
 
-    /// Port for the MongoDB protocol; 0 switches it off. Not in this version [default: 27017]
+    /// Port for the MongoDB protocol, plain and TLS; 0 switches it off [default: 27017]
     #[arg(long, env = "MAYFLY_MONGO_PORT", value_name = "PORT")]
     pub mongo_port: Option<u16>,
+
+    /// What MongoDB clients are told: `router`, or `replica-set` (called `mayfly`) at the address they came to
+    /// [default: router]
+    #[arg(long, env = "MAYFLY_MONGO_TOPOLOGY", value_enum, value_name = "TOPOLOGY")]
+    pub mongo_topology: Option<MongoTopology>,
 
     /// Directory for data and certificates [default: ./mayfly-data]
     #[arg(long, env = "MAYFLY_DATA_DIR", value_name = "DIR")]
@@ -100,6 +105,7 @@ impl Settings {
             host,
             port,
             mongo_port,
+            mongo_topology,
             data_dir,
             store,
             durability,
@@ -161,6 +167,16 @@ impl fmt::Display for Store {
             Store::Postgres(_) => "postgres",
         })
     }
+}
+
+/// What MongoDB clients are told about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MongoTopology {
+    /// A router: every feature, and no other hosts to look for.
+    Router,
+    /// A replica set of one.
+    ReplicaSet,
 }
 
 /// When a write counts as done.

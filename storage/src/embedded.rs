@@ -169,6 +169,10 @@ impl Store for EmbeddedStore {
         })
     }
 
+    fn wither(&self, withered: Vec<Withered>) {
+        self.trees.sweeping.foresee(withered);
+    }
+
     fn stats(&self) -> Stats {
         let tallies = self.committer.tallies();
         Stats {

@@ -21,7 +21,7 @@
 //! counter row by one, and [`SeqMark`]s say where in the batch's own keys and values the new number is written
 //! (eight bytes, big-endian). Nobody can observe number n + 1 before n: that is the order of a change feed.
 //!
-//! *Rows of other slots.* A batch writes to one slot, as a rule, and may guard a row of another by its version: the
+//! *Rows of other slots.* A batch is of one slot, as a rule, and may guard a row of [`COMMON_SLOT`] by its version: the
 //! definition that it was decided by, say. All batches of a slot guard the same one, if they guard any; and whoever
 //! changes it calls [`Store::raise_floor`] first.
 //!
@@ -43,6 +43,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The unit of placement. An opaque number to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
+
+/// The slot whose rows batches of other slots may rely on, by their version; see [`Store::raise_floor`].
+pub const COMMON_SLOT: Slot = Slot(0);
 
 /// Which tree a key lives in. A hint about value size, so that a backend may keep large values apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -351,6 +354,10 @@ pub trait Store: Send + Sync + 'static {
     /// the call are gone for good; after an error any of them may be.
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>>;
 
+    /// Says that rows are withered and that a sweep will come. Whoever goes through them until then for reasons of its own
+    /// may leave them out already; without that, a store that is just merging would do the work of the sweep twice.
+    fn wither(&self, _withered: Vec<Withered>) {}
+
     /// Figures for people.
     fn stats(&self) -> Stats;
 
@@ -359,7 +366,7 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
-    /// Refuses from here on every batch for these slots that guards a row of another slot by a version below `floor`.
+    /// Refuses from here on every batch for these slots that guards a row of [`COMMON_SLOT`] by a version below `floor`.
     ///
     /// Call it before such a row is changed, with the version it has and one: a store that is spread over servers cannot
     /// look at the row itself. A store in one place looks, and has nothing to do here.

@@ -12,7 +12,7 @@ use std::{
 
 use mayfly_storage::{
     Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
-    store::{Advance, Batch, Key, Put, Slot, Space, Store, Urgency},
+    store::{Advance, Batch, Key, KeyRange, Put, Slot, Space, Store, Urgency, Withered},
 };
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -211,6 +211,38 @@ async fn deleted_space_comes_back() {
         drop(store);
         must_hold(&open(folder.path()), keep).await;
     }
+}
+
+/// What is known to be withered goes with any merge, without a sweep; what is written again stays, and once a sweep has
+/// ended nothing goes any more.
+#[tokio::test]
+async fn withered_rows_go_with_a_merge() {
+    let folder = TempDir::new().unwrap();
+    let store = open_as(folder.path(), Durability::None);
+    let value = |number: u64| [&[0][..], &number.to_be_bytes()].concat();
+    let row = |name: &str| Key { space: Space::Small, slot: Slot(0), bytes: name.as_bytes().to_vec() };
+    let write = async |name: &str, number: u64| {
+        let put = Put { key: row(name), value: value(number), marks: vec![] };
+        store.commit(Batch { puts: vec![put], ..Batch::default() }).await.unwrap();
+    };
+    let is_there = async |name: &str| store.get(&row(name)).await.unwrap().is_some();
+    let range = KeyRange::prefix(Space::Small, Slot(0), b"a".to_vec());
+    let through = |through| vec![Withered { range: range.clone(), lead: 0, through }];
+    for (name, number) in [("a1", 5), ("a2", 6), ("a3", 5), ("b1", 5)] {
+        write(name, number).await;
+    }
+    store.wither(through(4));
+    store.wither(through(5));
+    write("a3", 7).await;
+    store.reclaim().await.unwrap();
+    assert!(!is_there("a1").await);
+    assert!(is_there("a2").await && is_there("a3").await && is_there("b1").await);
+
+    store.sweep(through(6)).await.unwrap();
+    assert!(!is_there("a2").await && is_there("a3").await);
+    write("a1", 1).await;
+    store.reclaim().await.unwrap();
+    assert!(is_there("a1").await);
 }
 
 fn names(path: &Path) -> BTreeSet<PathBuf> {

@@ -173,6 +173,10 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         })
     }
 
+    fn wither(&self, withered: Vec<Withered>) {
+        self.inner.wither(withered);
+    }
+
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             Plan::call(&self.plan)?;

@@ -88,6 +88,9 @@ impl<A: Store + ?Sized, B: Store + ?Sized> Store for Mirror<A, B> {
         })
     }
 
+    /// Not passed on: each of the two might leave out other rows before the sweep.
+    fn wither(&self, _: Vec<Withered>) {}
+
     /// Without a turn: it changes nothing, so the others need not wait for it.
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {

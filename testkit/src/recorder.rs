@@ -97,6 +97,10 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
         self.inner.sweep(withered)
     }
 
+    fn wither(&self, withered: Vec<Withered>) {
+        self.inner.wither(withered);
+    }
+
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.reclaim()
     }

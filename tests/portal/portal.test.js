@@ -1,6 +1,7 @@
 // The portal in a real browser against a real server: what people do with it, and what must never go wrong.
 
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { KEY, READ_ONLY_KEY, axe, newPage, startBrowser, startServer } from "./harness.js";
 import { loadSample, takeScreens } from "./screens.mjs";
@@ -34,6 +35,13 @@ async function open(path, options = {}) {
 async function done(page) {
   assert.deepEqual(page.complaints, []);
   await page.context().close();
+}
+
+/** The same token with another end, signed with the account's key as the server does. */
+function tokenUntil(token, seconds) {
+  const payload = JSON.stringify({ ...JSON.parse(Buffer.from(token.split(";")[1], "base64url")), exp: seconds });
+  const signature = createHmac("sha256", Buffer.from(KEY, "base64")).update(`mayfly resource token\n${payload}`).digest("base64");
+  return `type=resource&ver=1.0&sig=${signature};${Buffer.from(payload).toString("base64url")};`;
 }
 
 const rows = (page) => page.locator(".grid-row");
@@ -110,12 +118,14 @@ describe("signing in", () => {
     await page.getByRole("link", { name: "Open tokens" }).click();
     await page.getByRole("gridcell", { name: "mine" }).waitFor();
     assert.equal(await page.getByRole("link", { name: "Time to Live" }).count(), 0);
-    // Its time is over: the same token with an earlier end, which no server has signed.
-    await page.evaluate(() => {
+    // Its time is over: the same grant as the server would have signed it, over by a second.
+    const expired = tokenUntil(resource._token, Math.floor(Date.now() / 1000) - 1);
+    const refused = await fetch(`${server.endpoint}dbs/shop/colls/tokens`, { headers: { authorization: encodeURIComponent(expired), "x-ms-date": new Date().toUTCString(), "x-ms-version": "2020-07-15" } });
+    assert.equal(refused.status, 403, "known, and over");
+    await page.evaluate((token) => {
       const session = JSON.parse(sessionStorage.getItem("mayfly.session"));
-      session.token = session.token.replace(/.;$/, "x;");
-      sessionStorage.setItem("mayfly.session", JSON.stringify(session));
-    });
+      sessionStorage.setItem("mayfly.session", JSON.stringify({ ...session, token }));
+    }, expired);
     await page.reload();
     await page.getByText("You were signed out").waitFor();
     await done(page);
@@ -316,6 +326,7 @@ describe("items", () => {
 
     // Whoever leaves meant it.
     await select("4");
+    await page.getByText("1 item selected").waitFor();
     await page.keyboard.press("Alt+d");
     await page.getByRole("button", { name: "Undo" }).waitFor();
     await page.goto(`${server.endpoint}alive`);

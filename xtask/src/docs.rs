@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use mayfly_cosmos::routes::{ROUTES, When};
+use mayfly_mongo::commands::COMMANDS;
 use mayfly_sql::functions::FUNCTIONS;
 
 use crate::shell::{Failure, Result, failure, root};
@@ -12,7 +13,7 @@ use crate::shell::{Failure, Result, failure, root};
 type Writer = fn() -> String;
 
 /// The tables, by the name in their markers.
-const TABLES: [(&str, Writer); 2] = [("routes", routes), ("functions", functions)];
+const TABLES: [(&str, Writer); 3] = [("routes", routes), ("functions", functions), ("commands", commands)];
 
 fn path() -> PathBuf {
     root().join("docs/compatibility.md")
@@ -77,4 +78,18 @@ fn functions() -> String {
         table += &format!("| `{}` | {} |\n", function.signature, function.help.replace('|', "\\|"));
     }
     table + &format!("\n{} functions.\n", all.count())
+}
+
+/// One line per command of the MongoDB protocol.
+fn commands() -> String {
+    let mut table =
+        String::from("| command | what it does | in transactions | stable API |\n|---|---|---|---|\n");
+    let yes = |flag: bool| if flag { "yes" } else { "" };
+    let mut all: Vec<_> = COMMANDS.iter().collect();
+    all.sort_by_key(|info| info.name.to_lowercase());
+    for info in &all {
+        let (help, steps, stable) = (info.help, yes(info.in_transaction), yes(info.stable));
+        table += &format!("| `{}` | {help} | {steps} | {stable} |\n", info.name);
+    }
+    table + &format!("\n{} commands; others are refused with error 59.\n", all.len())
 }

@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod docs;
 mod machine;
+mod mongo;
 mod portal;
 mod postgres;
 mod scale;
@@ -30,9 +31,9 @@ cargo xtask docs                write what is generated in docs/
 cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
-Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9),
-scale (several nodes on PostgreSQL), sdk (Python and JavaScript SDKs), clients (Java and Go SDKs), conformance (a quick part of what the Python SDK
-ships), portal (the web portal, in a browser).
+Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), scale (several
+nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), clients (Java
+and Go SDKs), conformance (a quick part of what the Python SDK ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {

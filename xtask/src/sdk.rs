@@ -25,12 +25,7 @@ pub fn run() -> Result<String> {
     suite.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(python_folder());
     let mut count = run_tests(servers.described(&mut suite).env("PYTHONDONTWRITEBYTECODE", "1"), pytest)?;
 
-    let mut suite = Command::new("node");
-    suite.args(["--test", "--test-reporter=spec", "--test-concurrency=1"]).current_dir(javascript_folder());
-    let files = fs::read_dir(javascript_folder())?.flatten().map(|file| file.file_name());
-    let mut files: Vec<_> = files.filter(|name| name.to_string_lossy().ends_with(".test.js")).collect();
-    files.sort();
-    suite.args(files);
+    let mut suite = node_tests(&javascript_folder())?;
     count.add(run_tests(servers.described(&mut suite), node)?);
 
     servers.stop()?;
@@ -84,8 +79,19 @@ pub fn install_javascript(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The tests of a folder, one file after the other.
+pub fn node_tests(folder: &Path) -> Result<Command> {
+    let mut suite = Command::new("node");
+    suite.args(["--test", "--test-reporter=spec", "--test-concurrency=1"]).current_dir(folder);
+    let files = fs::read_dir(folder)?.flatten().map(|file| file.file_name());
+    let mut files: Vec<_> = files.filter(|name| name.to_string_lossy().ends_with(".test.js")).collect();
+    files.sort();
+    suite.args(files);
+    Ok(suite)
+}
+
 /// `3 failed, 40 passed in 2.31s`
-fn pytest(line: &str) -> Option<Count> {
+pub fn pytest(line: &str) -> Option<Count> {
     let line = line.trim_matches('=').trim();
     let (counts, _) = line.rsplit_once(" in ").filter(|(_, time)| time.contains('s'))?;
     let mut count = Count::default();

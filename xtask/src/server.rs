@@ -3,6 +3,7 @@
 use std::{
     ffi::OsStr,
     io::{BufRead as _, BufReader},
+    net::TcpListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
@@ -33,20 +34,34 @@ pub fn binary() -> PathBuf {
 pub struct Server {
     child: Child,
     pub port: u16,
+    /// The port of the MongoDB protocol, where it was asked for.
+    pub mongo_port: u16,
 }
 
 impl Server {
     /// Starts a server with these arguments and waits until it answers. Its log goes to standard error.
     pub fn start<S: AsRef<OsStr>>(arguments: &[S]) -> Result<Self> {
+        Self::start_on(0, arguments)
+    }
+
+    /// Starts a server that speaks the MongoDB protocol as well.
+    pub fn start_with_mongo<S: AsRef<OsStr>>(arguments: &[S]) -> Result<Self> {
+        // The port is free when it is looked up; somebody may take it before the server does, and then it says so.
+        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        Self::start_on(free, arguments)
+    }
+
+    fn start_on<S: AsRef<OsStr>>(mongo_port: u16, arguments: &[S]) -> Result<Self> {
         let mut command = Command::new(binary());
-        command.args(["--port", "0", "--mongo-port", "0", "--log-level", "warn"]).args(arguments);
+        command.args(["--port", "0", "--mongo-port", &mongo_port.to_string(), "--log-level", "warn"]);
+        command.args(arguments);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAYFLY_"))
         {
             command.env_remove(name);
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().ok_or_else(|| Failure("no standard output".into()))?;
-        let mut server = Self { child, port: 0 };
+        let mut server = Self { child, port: 0, mongo_port };
         // The start-up text says which port it was; its last line says that the server is ready.
         for line in BufReader::new(stdout).lines() {
             let line = line?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     clients, conformance, crash, docs,
     machine::Stopwatch,
-    portal, scale, sdk,
+    mongo, portal, scale, sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
     tidy,
 };
@@ -24,6 +24,12 @@ const GROUPS: [Group; 8] = [
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
     Group { name: "scale", what: "several nodes on PostgreSQL servers", run: scale::run, within: None },
     Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, within: None },
+    Group {
+        name: "mongo",
+        what: "MongoDB's drivers for Python and JavaScript, mongoose",
+        run: mongo::run,
+        within: None,
+    },
     Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, within: None },
     Group {
         name: "conformance",

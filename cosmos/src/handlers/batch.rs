@@ -15,6 +15,7 @@ use serde_json::{json, value::RawValue};
 use super::{Answer, documents::with_session, item_body, patch_body};
 use crate::{
     call::{Call, item_id},
+    collection,
     error::ApiError,
     headers,
     hybrid_row::{self, BatchOperation, BatchResult},
@@ -83,6 +84,7 @@ impl From<BatchOperation> for Step {
 pub async fn run(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (database, container) = call.owner(name)?;
+    collection::refuse_writes(&container)?;
     let rows = hybrid_row::is_hybrid_row(call.body);
     let steps = parse(call.body, rows)?;
     if steps.is_empty() {

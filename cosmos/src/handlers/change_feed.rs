@@ -86,7 +86,7 @@ fn start(call: &Call<'_>) -> Result<FeedStart, ApiError> {
 fn envelope(container: &Container, lsn: u64, event: &Event) -> Result<Vec<u8>, ApiError> {
     let operation = match event.kind {
         EventKind::Create => "create",
-        EventKind::Replace => "replace",
+        EventKind::Replace | EventKind::Update => "replace",
         EventKind::Delete | EventKind::Expire => "delete",
     };
     let mut metadata = json!({ "lsn": lsn, "crts": event.ts, "operationType": operation });

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     address::{Address, ContainerRef, Ref},
     call::Call,
+    collection,
     error::ApiError,
     headers, policy,
     query::resources,
@@ -78,9 +79,14 @@ pub async fn read(call: &Call<'_>) -> Answer {
 pub async fn replace(call: &Call<'_>) -> Answer {
     let (database, container) = call.container(name(call)?)?;
     let body = call.json()?;
-    let mut definition = policy::from_json(&body)?;
-    policy::fixed::keep(container.definition(), &mut definition, &body);
-    policy::fixed::check(container.definition(), &definition)?;
+    let definition = if container.is_collection() {
+        collection::redefined(&container, &body)?
+    } else {
+        let mut definition = policy::from_json(&body)?;
+        policy::fixed::keep(container.definition(), &mut definition, &body);
+        policy::fixed::check(container.definition(), &definition)?;
+        definition
+    };
     check_encryption(call, &definition, database.id)?;
     let container = call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
     shaped(call, StatusCode::OK, &container).await

@@ -14,6 +14,7 @@ use super::{Answer, item_body, patch_body};
 use crate::{
     address::Address,
     call::{Call, item_id},
+    collection,
     error::ApiError,
     headers,
     reply::Reply,
@@ -33,6 +34,13 @@ struct Scope {
 }
 
 impl Scope {
+    /// Of an operation that writes.
+    fn to_write(call: &Call<'_>) -> Result<Self, ApiError> {
+        let name = call.address.container().ok_or_else(ApiError::internal)?;
+        collection::refuse_writes(&call.owner(name)?.1)?;
+        Self::of(call)
+    }
+
     fn of(call: &Call<'_>) -> Result<Self, ApiError> {
         let name = call.address.container().ok_or_else(ApiError::internal)?;
         let (database, container) = call.owner(name)?;
@@ -49,21 +57,21 @@ impl Scope {
 
 /// `POST …/docs`
 pub async fn create(call: &Call<'_>) -> Answer {
-    let scope = Scope::of(call)?;
+    let scope = Scope::to_write(call)?;
     let (id, body) = item_body::parse(call.body)?;
     write(call, &scope, Operation::Create { id, body }).await
 }
 
 /// `POST …/docs` with the upsert header
 pub async fn upsert(call: &Call<'_>) -> Answer {
-    let scope = Scope::of(call)?;
+    let scope = Scope::to_write(call)?;
     let (id, body) = item_body::parse(call.body)?;
     write(call, &scope, Operation::Upsert { id, body, if_match: call.if_match()? }).await
 }
 
 /// `PUT …/docs/{id}`
 pub async fn replace(call: &Call<'_>) -> Answer {
-    let scope = Scope::of(call)?;
+    let scope = Scope::to_write(call)?;
     let (new_id, body) = item_body::parse(call.body)?;
     let id = path_id(call, &scope).await?;
     let new_id = (new_id != id).then_some(new_id);
@@ -72,7 +80,7 @@ pub async fn replace(call: &Call<'_>) -> Answer {
 
 /// `PATCH …/docs/{id}`
 pub async fn patch(call: &Call<'_>) -> Answer {
-    let scope = Scope::of(call)?;
+    let scope = Scope::to_write(call)?;
     let modify = patch_body::parse(call, &scope.container, scope.slot, call.body)?;
     let id = path_id(call, &scope).await?;
     write(call, &scope, Operation::Modify { id, modify, if_match: call.if_match()? }).await
@@ -80,7 +88,7 @@ pub async fn patch(call: &Call<'_>) -> Answer {
 
 /// `DELETE …/docs/{id}`
 pub async fn delete(call: &Call<'_>) -> Answer {
-    let scope = Scope::of(call)?;
+    let scope = Scope::to_write(call)?;
     let id = path_id(call, &scope).await?;
     write(call, &scope, Operation::Delete { id, if_match: call.if_match()? }).await
 }
@@ -136,6 +144,7 @@ async fn id_by_rid(call: &Call<'_>, scope: &Scope, rid: &str) -> Result<Document
 pub async fn delete_partition(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let (database, container) = call.owner(name)?;
+    collection::refuse_writes(&container)?;
     if call.partition_key_if_any()?.is_none() {
         return Err(ApiError::partition_key_required());
     }

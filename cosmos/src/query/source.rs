@@ -1,6 +1,6 @@
 //! The documents of a query as its access path gives them: records, or what an index holds of them.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bson::{RawBson, RawDocument, RawDocumentBuf, raw::CStr};
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use super::{
     spans,
 };
 use crate::{
+    collection,
     error::ApiError,
     resource::{self, SYSTEM_PROPERTIES},
 };
@@ -39,6 +40,8 @@ pub struct Item {
 
 enum Origin {
     Found(Found),
+    /// A document of a collection, and the item that it is shown as.
+    Shown(Found, RawDocumentBuf),
     /// The values of an entry, as a document that has only them.
     Part(Entry, RawDocumentBuf),
     /// A document that its entry does not say all about.
@@ -55,7 +58,7 @@ impl Item {
     /// The slot it is in.
     pub fn slot(&self) -> u16 {
         match &self.origin {
-            Origin::Found(found) => found.slot,
+            Origin::Found(found) | Origin::Shown(found, _) => found.slot,
             Origin::Part(entry, _) | Origin::Whole(entry, _) => entry.slot,
         }
     }
@@ -63,7 +66,7 @@ impl Item {
     /// Where to go on after it.
     pub fn position(&self) -> Position {
         match &self.origin {
-            Origin::Found(found) => found.position(),
+            Origin::Found(found) | Origin::Shown(found, _) => found.position(),
             Origin::Part(entry, _) | Origin::Whole(entry, _) => entry.position(),
         }
     }
@@ -74,7 +77,7 @@ impl Item {
 
     fn record(&self) -> Option<&Record> {
         match &self.origin {
-            Origin::Found(found) => Some(&found.record),
+            Origin::Found(found) | Origin::Shown(found, _) => Some(&found.record),
             Origin::Whole(_, record) => Some(record),
             Origin::Part(..) => None,
         }
@@ -82,7 +85,7 @@ impl Item {
 
     fn body(&self) -> &RawDocument {
         match &self.origin {
-            Origin::Part(_, part) => part,
+            Origin::Part(_, part) | Origin::Shown(_, part) => part,
             Origin::Found(Found { record, .. }) | Origin::Whole(_, record) => record.body(),
         }
     }
@@ -105,9 +108,13 @@ impl Source<'_> {
                         true => write_tie(&found.record),
                         false => found.document.clone(),
                     };
-                    Item { tie, origin: Origin::Found(found) }
+                    let origin = match collection::shown(self.container, &found.record)? {
+                        Cow::Borrowed(_) => Origin::Found(found),
+                        Cow::Owned(item) => Origin::Shown(found, item),
+                    };
+                    Ok(Item { tie, origin })
                 });
-                Ok(Items { items: items.collect(), next: page.next })
+                Ok(Items { items: items.collect::<Result<_, ApiError>>()?, next: page.next })
             }
         }
     }
@@ -167,7 +174,7 @@ impl Source<'_> {
             Some(record) if self.reads_system => {
                 let system = resource::system_properties(self.engine, self.container, item.slot(), record);
                 let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
-                take(&Document { body: record.body(), system: &system })
+                take(&Document { body: item.body(), system: &system })
             }
             _ => take(&Document { body: item.body(), system: &[] }),
         }

@@ -36,6 +36,24 @@ const MASS_PARTS: u64 = 8;
 /// The first byte of a life that inherits and has no dates: it ends by the default alone.
 const LEAD: u8 = 0;
 
+/// A felling.
+#[derive(Clone, Copy)]
+pub(super) struct Mass {
+    /// The second of the last documents to go.
+    pub through: u64,
+    /// Whether the row that says so has still to be written.
+    pub is_new: bool,
+}
+
+/// The entries that a felling leaves.
+pub(super) fn left_by(shard: Shard, through: u64) -> [Withered; 2] {
+    [Family::Index, Family::Composite].map(|family| Withered {
+        range: shard.range(family, &[]),
+        lead: LEAD,
+        through,
+    })
+}
+
 /// Up to which second entries of a slot may be left.
 pub async fn swept_through(snapshot: &dyn Snapshot, shard: Shard) -> Result<Option<u64>> {
     let row = snapshot.get(&shard.single(Family::Sweep)).await?;
@@ -56,15 +74,15 @@ pub fn may_be_left(life: &[u8], swept: Option<u64>) -> bool {
 }
 
 impl Engine {
-    /// The second to fell through, if what `search` has found is the head of a mass.
-    pub(super) async fn mass_through(&self, search: &Search<'_>, pace: Pace) -> Result<Option<u64>> {
+    /// How to fell, if what `search` has found is the head of a mass.
+    pub(super) async fn mass_of(&self, search: &Search<'_>, pace: Pace) -> Result<Option<Mass>> {
         let (shard, cuts, found) = (search.shard(), search.cuts(), search.fellable.len() as u64);
         if pace != Pace::Full || found < self.mass().min(pace.victims_max() as u64) {
             return Ok(None);
         }
         let Ok(through) = u64::try_from(cuts.inherited.through) else { return Ok(None) };
         if swept_through(search.snapshot(), shard).await?.is_some() {
-            return Ok(Some(through));
+            return Ok(Some(Mass { through, is_new: false }));
         }
         let first = search.fellable.values().map(|felled| felled.lsn).min().unwrap_or(0);
         let last = self.commit_before(shard, through.saturating_add(1)).await?;
@@ -79,7 +97,7 @@ impl Engine {
             }
         }
         let is_mass = gone >= self.mass() && gone.saturating_mul(MASS_PARTS) >= all;
-        Ok(is_mass.then_some(through))
+        Ok(is_mass.then_some(Mass { through, is_new: true }))
     }
 
     async fn stored_documents(&self, shard: Shard) -> Result<u64> {
@@ -103,10 +121,7 @@ impl Engine {
         if due.is_empty() {
             return Ok(false);
         }
-        let families = [Family::Index, Family::Composite];
-        let withered = due.iter().flat_map(|(shard, through)| {
-            families.map(|family| Withered { range: shard.range(family, &[]), lead: LEAD, through: *through })
-        });
+        let withered = due.iter().flat_map(|(shard, through)| left_by(*shard, *through));
         self.store().sweep(withered.collect()).await?;
         for (shard, through) in due {
             let row = shard.single(Family::Sweep);

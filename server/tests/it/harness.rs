@@ -76,9 +76,9 @@ pub async fn start() -> Running {
     start_with::<TestBackend>("store = 'memory'", Limits::default()).await
 }
 
-/// A server with these settings (the port is always a free one) and limits.
+/// A server with these settings (the port is always a free one, and the only one) and limits.
 pub async fn start_with<B: Backend>(toml: &str, limits: Limits) -> Running {
-    let config = Config::resolve(parse_toml(&format!("port = 0\n{toml}")).unwrap()).unwrap();
+    let config = Config::resolve(parse_toml(&format!("port = 0\nmongo-port = 0\n{toml}")).unwrap()).unwrap();
     let server = Server::bind(config).await.unwrap().with_limits(limits);
     let (address, ca_pem) = (server.address(), server.ca_pem().to_owned());
     let (sender, signals) = Signals::by_hand();

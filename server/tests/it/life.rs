@@ -127,7 +127,7 @@ async fn the_ca_outlives_a_restart() {
 #[tokio::test]
 async fn a_taken_port_is_explained() {
     let server = start().await;
-    let toml = format!("port = {}\nstore = 'memory'", server.address.port());
+    let toml = format!("port = {}\nmongo-port = 0\nstore = 'memory'", server.address.port());
     let config = Config::resolve(parse_toml(&toml).unwrap()).unwrap();
     let error = Server::bind(config).await.err().unwrap().to_string();
     assert!(error.contains("--port takes another"), "{error}");

@@ -1,7 +1,7 @@
 //! Dropping withered rows where the library merges anyway.
 //!
-//! The library asks a filter about every row it merges. Ours knows what is withered while somebody sweeps, and keeps
-//! everything otherwise. What it drops is replaced by the mark of a delete, which hides older versions of the key, and
+//! The library asks a filter about every row it merges. Ours knows what is withered while somebody sweeps or is about
+//! to, and keeps everything otherwise. What it drops is replaced by the mark of a delete, which hides older versions of the key, and
 //! goes itself when everything is merged.
 //!
 //! Holds: a row is judged by its own value alone, so one that was written again stays.
@@ -30,6 +30,15 @@ impl Sweeping {
     pub fn begin(&self, withered: Vec<Withered>) -> Swept {
         *self.0.lock() = Arc::new(withered);
         Swept(self.clone())
+    }
+
+    /// Drops these rows, too, in every merge until a sweep ends.
+    pub fn foresee(&self, withered: Vec<Withered>) {
+        let mut known = self.0.lock();
+        let stays = |rows: &&Withered| withered.iter().all(|new| new.range != rows.range);
+        let mut all: Vec<_> = known.iter().filter(stays).cloned().collect();
+        all.extend(withered);
+        *known = Arc::new(all);
     }
 
     /// The filters of one tree.

@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 use super::map::Place;
 use crate::{
     Error, Result,
-    store::{Batch, Committed, Counter, Expect, Guard, Key, MarkAt, Slot, Space, Urgency},
+    store::{Batch, COMMON_SLOT, Committed, Counter, Expect, Guard, Key, MarkAt, Slot, Space, Urgency},
 };
 
 /// Batches in one statement. Beyond this a statement takes longer than it saves.
@@ -47,14 +47,17 @@ pub fn space_byte(space: Space) -> u8 {
     }
 }
 
-/// The slots that a batch writes to; those of its guards if it writes nothing.
+/// The slots that a batch is about: those it writes to and those whose rows it relies on. The common slot is one of them
+/// only if the batch writes there, or is about nothing else.
 pub fn slots_of(batch: &Batch) -> Vec<Slot> {
     let puts = batch.puts.iter().map(|put| put.key.slot);
     let deletes = batch.deletes.iter().map(|key| key.slot);
     let advances = batch.advances.iter().map(|advance| advance.counter.slot);
     let mut slots: Vec<Slot> = puts.chain(deletes).chain(advances).collect();
+    let guarded = || batch.guards.iter().map(|guard| guard.key.slot);
+    slots.extend(guarded().filter(|slot| *slot != COMMON_SLOT));
     if slots.is_empty() {
-        slots = batch.guards.iter().map(|guard| guard.key.slot).collect();
+        slots.extend(guarded());
     }
     slots.sort_unstable();
     slots.dedup();
@@ -167,7 +170,7 @@ impl<'a> Arrays<'a> {
                 self.guard_key.push(stored_key(&guard.key));
                 self.guard_version.push(expected(guard));
             } else {
-                // Somebody else's row: the slot's floor stands for it.
+                // A row of the common slot: the slot's floor stands for it.
                 let Expect::Version(version) = guard.expect else {
                     return Err(Error::Invalid("a guard on the absence of a key in another slot"));
                 };

@@ -39,7 +39,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
             "mayfly-value",
         ],
     ),
-    ("mayfly-xtask", &["mayfly-cosmos", "mayfly-sql"]),
+    ("mayfly-xtask", &["mayfly-cosmos", "mayfly-mongo", "mayfly-sql"]),
 ];
 
 /// Looks at every member of the workspace.

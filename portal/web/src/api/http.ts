@@ -95,6 +95,9 @@ export function administration<T>(path: string, body?: unknown, signal?: AbortSi
   });
 }
 
+/** How the service begins when a token was good and its time is over; other 403s are about what it does not reach. */
+const TOKEN_IS_OVER = "The authorization token is not valid at the current time";
+
 async function send<T>(ask: Ask): Promise<Answer<T>> {
   const started = performance.now();
   const activityId = randomId();
@@ -118,7 +121,8 @@ async function send<T>(ask: Ask): Promise<Answer<T>> {
   if (!response.ok && response.status !== 304) {
     const error = refusal(response, text, activityId);
     // An ended token or a changed key: whatever is asked next would fail too.
-    if (error.status === 401 && credential.value) endSession(error.message);
+    const isOver = error.status === 401 || (error.status === 403 && error.message.startsWith(TOKEN_IS_OVER));
+    if (isOver && credential.value) endSession(error.message);
     throw error;
   }
   const value = (text === "" ? null : JSON.parse(text)) as T;

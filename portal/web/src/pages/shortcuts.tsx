@@ -1,6 +1,6 @@
 // The keyboard, as in Azure's Data Explorer.
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { go, href, inContainer, route, withParams } from "../state/route";
 import { isAdministrator, readOnly } from "../state/session";
 import { closeTab, openTab, tabs } from "../state/tabs";
@@ -11,7 +11,8 @@ export type Action = "run" | "cancel" | "save" | "delete" | "filter" | "newItem"
 const actions = new Map<Action, () => void>();
 
 export function useAction(name: Action, run: (() => void) | null): void {
-  useEffect(() => {
+  // With the drawing, not after it: what is on the screen answers to its key at once.
+  useLayoutEffect(() => {
     if (!run) return;
     actions.set(name, run);
     return () => {

@@ -1,0 +1,158 @@
+//! One event as clients see it, and the token to go on after it.
+
+use std::collections::BTreeMap;
+
+use bson::{Bson, DateTime, Document, RawDocument, Timestamp as ClusterStamp, doc};
+use mayfly_engine::{Event, EventKind};
+
+use crate::{
+    failure::{Failure, Result},
+    namespace::Collection,
+    update::describe,
+};
+
+/// Where a stream stands: per container the last commit and how many of its events were seen, and the last happening.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// By the container's number.
+    pub commits: BTreeMap<u32, (u64, u32)>,
+    /// The last happening that was seen.
+    pub happening: u64,
+}
+
+impl Standing {
+    /// The token.
+    pub fn to_token(&self) -> Document {
+        let mut bytes = vec![1];
+        bytes.extend_from_slice(&self.happening.to_be_bytes());
+        for (container, (lsn, seen)) in &self.commits {
+            bytes.extend_from_slice(&container.to_be_bytes());
+            bytes.extend_from_slice(&lsn.to_be_bytes());
+            bytes.extend_from_slice(&seen.to_be_bytes());
+        }
+        doc! { "_data": bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>() }
+    }
+
+    /// From a token.
+    pub fn from_token(token: &RawDocument) -> Result<Self> {
+        let data = match token.get("_data")? {
+            Some(bson::RawBsonRef::String(data)) => data,
+            Some(_) => return Err(Failure::new(9, "resume token's _data field must be a string")),
+            None => {
+                let message = "BSON field '$changeStream.resumeAfter._data' is missing but a required field";
+                return Err(Failure::new(40647, message));
+            }
+        };
+        let wrong = || Failure::new(9, "resume token string was not a valid hex string");
+        let digits: Option<Vec<u8>> = data
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+            .collect();
+        let bytes = digits.ok_or_else(wrong)?;
+        let unknown = || Failure::new(260, "the resume token was not made by this server");
+        let (version, rest) = bytes.split_first().ok_or_else(unknown)?;
+        if *version != 1 || rest.len() < 8 || (rest.len() - 8) % 16 != 0 {
+            return Err(unknown());
+        }
+        let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
+        let (happening, commits) = rest.split_at(8);
+        let commit = |bytes: &[u8]| {
+            (number(&bytes[..4]) as u32, (number(&bytes[4..12]), number(&bytes[12..16]) as u32))
+        };
+        Ok(Self { happening: number(happening), commits: commits.chunks(16).map(commit).collect() })
+    }
+}
+
+/// What a stream was asked to show.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// `default`, `updateLookup`, `whenAvailable` or `required`.
+    pub full_document: String,
+    /// `off`, `whenAvailable` or `required`.
+    pub before_change: String,
+}
+
+/// The event, without its token.
+pub fn event_document(
+    collection: &Collection,
+    event: &Event,
+    time: ClusterStamp,
+    current: Option<&RawDocument>,
+    wishes: &Wishes,
+) -> Result<Document> {
+    let body = event.current().or(event.previous());
+    let key = match body {
+        Some(body) => match body.get("_id")?.or(body.get("id")?) {
+            Some(id) => Bson::try_from(id)?,
+            None => Bson::Null,
+        },
+        None => Bson::Null,
+    };
+    let operation = match event.kind {
+        EventKind::Create => "insert",
+        EventKind::Replace => "replace",
+        EventKind::Update => "update",
+        EventKind::Delete | EventKind::Expire => "delete",
+    };
+    let mut shown = doc! {
+        "operationType": operation,
+        "clusterTime": time,
+        "wallTime": DateTime::from_millis(event.ts as i64 * 1000),
+    };
+    match event.kind {
+        EventKind::Create | EventKind::Replace => {
+            let body = event.current().map(Document::try_from).transpose()?;
+            shown.insert("fullDocument", body.map_or(Bson::Null, Bson::from));
+        }
+        EventKind::Update => match wishes.full_document.as_str() {
+            "updateLookup" => {
+                let body = current.map(Document::try_from).transpose()?;
+                shown.insert("fullDocument", body.map_or(Bson::Null, Bson::from));
+            }
+            "whenAvailable" | "required" => {
+                let body = event.current().map(Document::try_from).transpose()?;
+                shown.insert("fullDocument", body.map_or(Bson::Null, Bson::from));
+            }
+            _ => {}
+        },
+        EventKind::Delete | EventKind::Expire => {}
+    }
+    shown.insert("ns", doc! { "db": &collection.db, "coll": &collection.name });
+    shown.insert("documentKey", doc! { "_id": key });
+    if let (EventKind::Update, Some(before), Some(after)) = (event.kind, event.previous(), event.current()) {
+        let description = describe(before, after).to_document();
+        shown.insert("updateDescription", Document::try_from(description.as_ref())?);
+    }
+    if event.kind != EventKind::Create
+        && ["whenAvailable", "required"].contains(&wishes.before_change.as_str())
+    {
+        let body = event.previous().map(Document::try_from).transpose()?;
+        shown.insert("fullDocumentBeforeChange", body.map_or(Bson::Null, Bson::from));
+    }
+    if let Some(at) = event.expired_at {
+        shown.insert("expiredAt", DateTime::from_millis(at.0 as i64));
+    }
+    Ok(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_come_back() {
+        let mut standing = Standing { happening: 7, ..Standing::default() };
+        standing.commits.insert(3, (99, 2));
+        standing.commits.insert(5, (1 << 40, 0));
+        let token = bson::RawDocumentBuf::try_from(&standing.to_token()).unwrap();
+        assert_eq!(Standing::from_token(&token).unwrap(), standing);
+        let code = |token: Document| {
+            let raw = bson::RawDocumentBuf::try_from(&token).unwrap();
+            Standing::from_token(&raw).unwrap_err().code
+        };
+        assert_eq!(code(doc! { "_data": "xyz" }), 9);
+        assert_eq!(code(doc! {}), 40647);
+        assert_eq!(code(doc! { "_data": "02" }), 260);
+    }
+}

@@ -1,0 +1,123 @@
+//! Collations as commands name them, by the tables of Unicode.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+use icu_collator::{
+    Collator, CollatorBorrowed,
+    options::{AlternateHandling, CaseLevel, CollatorOptions, Strength},
+    preferences::{CollationCaseFirst, CollationNumericOrdering},
+};
+use icu_locale_core::Locale;
+
+use crate::{
+    collation::Collation,
+    failure::{Failure, Result},
+};
+
+const KNOWN: &[&str] = &[
+    "locale",
+    "caseLevel",
+    "caseFirst",
+    "strength",
+    "numericOrdering",
+    "alternate",
+    "maxVariable",
+    "normalization",
+    "backwards",
+    "version",
+];
+
+/// The collation a document describes; nothing for the simple one, which compares bytes.
+pub fn parse(collation: &Document) -> Result<Option<Collation>> {
+    if collation.is_empty() {
+        return Ok(None);
+    }
+    if let Some(name) = collation.keys().find(|name| !KNOWN.contains(&name.as_str())) {
+        let message = format!("BSON field 'collation.{name}' is an unknown field.");
+        return Err(Failure::new(40415, message));
+    }
+    let locale = match collation.get("locale") {
+        Some(Bson::String(locale)) => locale.as_str(),
+        Some(_) => return Err(Failure::new(14, "Field 'locale' in the collation must be a string")),
+        None => {
+            return Err(Failure::new(40414, "BSON field 'collation.locale' is missing but a required field"));
+        }
+    };
+    if locale == "simple" {
+        return match collation.len() {
+            1 => Ok(None),
+            _ => Err(Failure::bad_value("The simple collation has no other options")),
+        };
+    }
+    let unknown = || Failure::bad_value(format!("Field 'locale' is invalid in: {collation}"));
+    let parsed: Locale = locale.replace('_', "-").parse().map_err(|_| unknown())?;
+    if parsed.id.language.as_str().len() < 2 || parsed.id.language.is_unknown() {
+        return Err(unknown());
+    }
+    let number = |name: &str| match collation.get(name) {
+        None => Ok(None),
+        Some(Bson::Int32(number)) => Ok(Some(i64::from(*number))),
+        Some(Bson::Int64(number)) => Ok(Some(*number)),
+        Some(Bson::Double(number)) => Ok(Some(*number as i64)),
+        Some(_) => Err(Failure::new(14, format!("Field '{name}' in the collation must be a number"))),
+    };
+    let flag = |name: &str| collation.get_bool(name).unwrap_or(false);
+    let mut options = CollatorOptions::default();
+    options.strength = Some(match number("strength")? {
+        None | Some(3) => Strength::Tertiary,
+        Some(1) => Strength::Primary,
+        Some(2) => Strength::Secondary,
+        Some(4) => Strength::Quaternary,
+        Some(5) => Strength::Identical,
+        Some(other) => {
+            let message =
+                format!("Enumeration value '{other}' for field 'collation.strength' is not a valid value.");
+            return Err(Failure::bad_value(message));
+        }
+    });
+    if flag("caseLevel") {
+        options.case_level = Some(CaseLevel::On);
+    }
+    if collation.get_str("alternate").ok() == Some("shifted") {
+        options.alternate_handling = Some(AlternateHandling::Shifted);
+    }
+    if flag("backwards") {
+        return Err(Failure::new(238, "a collation with backwards: true is not supported"));
+    }
+    let mut preferences: icu_collator::CollatorPreferences = (&parsed).into();
+    if flag("numericOrdering") {
+        preferences.numeric_ordering = Some(CollationNumericOrdering::True);
+    }
+    match collation.get_str("caseFirst") {
+        Ok("upper") => preferences.case_first = Some(CollationCaseFirst::Upper),
+        Ok("lower") => preferences.case_first = Some(CollationCaseFirst::Lower),
+        _ => {}
+    }
+    let collator: CollatorBorrowed<'static> =
+        Collator::try_new(preferences, options).map_err(|_| unknown())?;
+    Ok(Some(Collation::new(Arc::new(move |a, b| collator.compare(a, b)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{RawBsonRef, doc};
+    use std::cmp::Ordering;
+
+    fn order(collation: Document, a: &str, b: &str) -> Ordering {
+        parse(&collation).unwrap().unwrap().compare(RawBsonRef::String(a), RawBsonRef::String(b))
+    }
+
+    #[test]
+    fn strengths_and_numbers() {
+        assert_eq!(order(doc! { "locale": "en", "strength": 2 }, "Ann", "ann"), Ordering::Equal);
+        assert_eq!(order(doc! { "locale": "en", "strength": 1 }, "éte", "ete"), Ordering::Equal);
+        assert_eq!(order(doc! { "locale": "en_US" }, "a", "B"), Ordering::Less);
+        assert_eq!(order(doc! { "locale": "en", "numericOrdering": true }, "a10", "a9"), Ordering::Greater);
+        assert!(parse(&doc! { "locale": "simple" }).unwrap().is_none());
+        assert_eq!(parse(&doc! { "locale": "en", "strength": 9 }).unwrap_err().code, 2);
+        assert_eq!(parse(&doc! { "locale": "x" }).unwrap_err().code, 2);
+        assert!(parse(&doc! {}).unwrap().is_none());
+    }
+}

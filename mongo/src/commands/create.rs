@@ -1,0 +1,132 @@
+//! `create`: makes a collection or a view.
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+
+use super::reply;
+use crate::{
+    call::Call,
+    failure::{Failure, Result},
+    namespace,
+};
+
+/// Arguments.
+pub const FIELDS: &[&str] = &[
+    "capped",
+    "autoIndexId",
+    "size",
+    "max",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "collation",
+    "viewOn",
+    "pipeline",
+    "timeseries",
+    "expireAfterSeconds",
+    "clusteredIndex",
+    "changeStreamPreAndPostImages",
+    "idIndex",
+    "storageEngine",
+    "indexOptionDefaults",
+    "encryptedFields",
+    "temp",
+    "flags",
+    "recordIdsReplicated",
+];
+
+/// Arguments that are kept and shown again.
+const KEPT: &[&str] = &[
+    "capped",
+    "size",
+    "max",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "collation",
+    "viewOn",
+    "pipeline",
+    "changeStreamPreAndPostImages",
+    "clusteredIndex",
+];
+
+/// Makes it; the same again with the same options is fine.
+pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let name = call.collection()?;
+    if name.starts_with("system.") && name != "system.js" {
+        return Err(Failure::new(73, format!("Invalid system namespace: {}.{name}", call.db)));
+    }
+    for refused in ["timeseries", "encryptedFields"] {
+        if call.get(refused)?.is_some() {
+            return Err(Failure::new(238, format!("create with {refused} is not supported")));
+        }
+    }
+    let clustered = call.get("clusteredIndex")?.is_some();
+    if call.get("expireAfterSeconds")?.is_some() {
+        let why =
+            if clustered { "of a clustered collection" } else { "on a collection without a clustered index" };
+        return Err(Failure::new(
+            72,
+            format!("'expireAfterSeconds' {why} is not supported: use a TTL index"),
+        ));
+    }
+    let mut options = Document::new();
+    for name in KEPT {
+        if let Some(value) = call.get(name)? {
+            options.insert(*name, Bson::try_from(value)?);
+        }
+    }
+    if let Ok(index) = options.get_document("clusteredIndex") {
+        let name = index.get_str("name").unwrap_or("_id_");
+        let index = doc! { "v": 2, "key": { "_id": 1 }, "name": name, "unique": true };
+        options.insert("clusteredIndex", index);
+    }
+    if call.flag("capped")? && call.integer("size")?.is_none() {
+        return Err(Failure::new(72, "the 'size' field is required when 'capped' is true"));
+    }
+    if !call.flag("capped")? {
+        if call.get("size")?.is_some() || call.get("max")?.is_some() {
+            return Err(Failure::new(
+                72,
+                "the 'size' and 'max' fields are only allowed when 'capped' is true",
+            ));
+        }
+        options.remove("capped");
+    }
+    check_options(call, &options)?;
+    if let Some(existing) = namespace::find(&call.mongo.engine, &call.db, name) {
+        if existing.options() == options {
+            return reply(Document::new());
+        }
+        let message =
+            format!("namespace {} already exists, but with different options", existing.namespace());
+        return Err(Failure::new(48, message));
+    }
+    namespace::create(call.mongo, &call.db, name, &options, call.now).await?;
+    call.mongo.cluster_time.tick(call.now);
+    reply(Document::new())
+}
+
+/// Refuses options that cannot be right, and those that would be kept without an effect.
+pub fn check_options(call: &Call<'_>, options: &Document) -> Result<()> {
+    if let Ok(validator) = options.get_document("validator") {
+        crate::validation::check(validator)?;
+    }
+    match options.get("validationLevel").map(|level| level.as_str()) {
+        None | Some(Some("off" | "strict" | "moderate")) => {}
+        _ => return Err(Failure::bad_value("validationLevel must be off, strict or moderate")),
+    }
+    match options.get("validationAction").map(|action| action.as_str()) {
+        None | Some(Some("error" | "warn" | "errorAndLog")) => {}
+        _ => return Err(Failure::bad_value("validationAction must be error, warn or errorAndLog")),
+    }
+    if options.contains_key("pipeline") && !options.contains_key("viewOn") {
+        return Err(Failure::new(72, "'pipeline' requires 'viewOn' to also be specified"));
+    }
+    if let Ok(source) = options.get_str("viewOn") {
+        crate::call::check_collection_name(&call.db, source)?;
+    }
+    if let Ok(collation) = options.get_document("collation") {
+        crate::collations::parse(collation)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! `explain`: which plan a command would take, in MongoDB's shape.
+
+use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+
+use super::{diagnostics::version, reply};
+use crate::{
+    call::{Call, type_name},
+    failure::{Failure, Result},
+    filter::Filter,
+    filtering::Surroundings,
+    namespace,
+    planner::Plan,
+    query::{Query, hint_name},
+    stages,
+};
+
+/// Explains a command.
+pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let command = match call.get("explain")? {
+        Some(RawBsonRef::Document(command)) => command,
+        Some(other) => {
+            return Err(Failure::new(14, format!("explain takes an object, not {}", type_name(other))));
+        }
+        None => return Err(Failure::new(9, "explain needs a command")),
+    };
+    let verbosity = call.text("verbosity")?.unwrap_or("allPlansExecution");
+    if !["queryPlanner", "executionStats", "allPlansExecution"].contains(&verbosity) {
+        return Err(Failure::new(
+            9,
+            "verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}",
+        ));
+    }
+    let Some((kind, target)) = command.iter().next().transpose()? else {
+        return Err(Failure::new(59, "Explain failed due to unknown command"));
+    };
+    let name = target.as_str();
+    let part = |field: &str| -> Result<Option<&RawDocument>> {
+        Ok(match command.get(field)? {
+            Some(RawBsonRef::Document(found)) => Some(found),
+            _ => None,
+        })
+    };
+    let statement = |list: &str| -> Result<Option<&RawDocument>> {
+        Ok(match command.get(list)? {
+            Some(RawBsonRef::Array(items)) => match items.into_iter().next().transpose()? {
+                Some(RawBsonRef::Document(first)) => first.get_document("q").ok(),
+                _ => None,
+            },
+            _ => None,
+        })
+    };
+    let (filter, stage) = match kind.as_str() {
+        "find" => (part("filter")?, None),
+        "count" | "distinct" => (part("query")?, Some("COUNT")),
+        "findAndModify" | "findandmodify" => (part("query")?, Some("UPDATE")),
+        "update" => (statement("updates")?, Some("UPDATE")),
+        "delete" => (statement("deletes")?, Some("DELETE")),
+        "aggregate" => {
+            let Some(RawBsonRef::Array(pipeline_stages)) = command.get("pipeline")? else {
+                return Err(Failure::new(
+                    40414,
+                    "BSON field 'aggregate.pipeline' is missing but a required field",
+                ));
+            };
+            return pipeline(call, name, pipeline_stages).await;
+        }
+        other => return Err(Failure::new(20, format!("Explain failed due to unknown command: {other}"))),
+    };
+    let counts = verbosity != "queryPlanner";
+    let hint = command.get("hint")?;
+    let mut answer =
+        explained(call, name.unwrap_or_default(), filter, hint, stage, part("sort")?, counts).await?;
+    answer.insert("command", Document::try_from(command)?);
+    reply(with_server(call, answer))
+}
+
+/// Explains a pipeline: its first stage, as far as it narrows.
+pub async fn pipeline(call: &Call<'_>, name: Option<&str>, list: &RawArray) -> Result<RawDocumentBuf> {
+    let filter = match stages::first(list)? {
+        Some(("$match", RawBsonRef::Document(filter))) => Some(filter),
+        _ => None,
+    };
+    let answer = explained(call, name.unwrap_or_default(), filter, None, None, None, true).await?;
+    let mut shown = vec![Bson::from(doc! { "$cursor": answer })];
+    for stage in list {
+        shown.push(Bson::try_from(stage?)?);
+    }
+    reply(with_server(call, doc! { "explainVersion": "1", "stages": shown }))
+}
+
+fn with_server(call: &Call<'_>, mut answer: Document) -> Document {
+    answer.insert(
+        "serverInfo",
+        doc! {
+            "host": call.connection.local.ip().to_string(), "port": i32::from(call.connection.local.port()),
+            "version": version(), "gitVersion": concat!("mayfly-", env!("CARGO_PKG_VERSION")),
+        },
+    );
+    answer.insert("serverParameters", Document::new());
+    answer
+}
+
+async fn explained(
+    call: &Call<'_>,
+    name: &str,
+    filter: Option<&RawDocument>,
+    hint: Option<RawBsonRef<'_>>,
+    stage: Option<&str>,
+    sort: Option<&RawDocument>,
+    counts: bool,
+) -> Result<Document> {
+    let collection = namespace::find(&call.mongo.engine, &call.db, name);
+    let surroundings = Surroundings::on(call, collection.as_ref())?;
+    let parsed = match filter {
+        Some(filter) => Filter::parse(filter, &surroundings.names())?,
+        None => Filter::all(),
+    };
+    let hint = hint_name(collection.as_ref(), hint)?;
+    let missing = collection.is_none();
+    let mut query = Query::new(collection, parsed, surroundings, None);
+    query.hint = hint;
+    let plan = query.plan();
+    let shown = filter.map(Document::try_from).transpose()?.unwrap_or_default();
+    let mut winning = plan_stage(&plan, missing, &shown);
+    if let Some(sort) = sort.filter(|sort| !sort.is_empty()) {
+        let pattern = Document::try_from(sort)?;
+        winning = doc! { "stage": "SORT", "sortPattern": pattern, "memLimit": 104_857_600, "type": "simple", "inputStage": winning };
+    }
+    if let Some(stage) = stage {
+        winning = doc! { "stage": stage, "inputStage": winning };
+    }
+    let mut answer = doc! {
+        "explainVersion": "1",
+        "queryPlanner": {
+            "namespace": format!("{}.{name}", call.db),
+            "parsedQuery": shown,
+            "indexFilterSet": false,
+            "optimizedPipeline": false,
+            "winningPlan": winning.clone(),
+            "rejectedPlans": Vec::<Bson>::new(),
+        },
+    };
+    if counts {
+        let mut source = query.open(call.mongo).await?;
+        let watch = mayfly_engine::clock::Stopwatch::start();
+        let mut returned = 0_i32;
+        while source.next(call.mongo, call.now).await?.is_some() {
+            returned += 1;
+        }
+        let scanned = source.scanned() as i32;
+        let keys = if matches!(plan, Plan::Scan) { 0 } else { scanned };
+        let mut stages = winning;
+        stages.insert("nReturned", returned);
+        answer.insert(
+            "executionStats",
+            doc! {
+                "executionSuccess": true, "nReturned": returned,
+                "executionTimeMillis": watch.elapsed().as_millis() as i32,
+                "totalKeysExamined": keys, "totalDocsExamined": scanned, "executionStages": stages,
+            },
+        );
+    }
+    Ok(answer)
+}
+
+fn plan_stage(plan: &Plan, missing: bool, filter: &Document) -> Document {
+    match plan {
+        _ if missing => doc! { "stage": "EOF" },
+        Plan::Scan => doc! { "stage": "COLLSCAN", "filter": filter.clone(), "direction": "forward" },
+        Plan::Ids(_) => doc! { "stage": "IDHACK" },
+        Plan::IdRange(_) => doc! {
+            "stage": "FETCH", "filter": filter.clone(),
+            "inputStage": { "stage": "IXSCAN", "keyPattern": { "_id": 1 }, "indexName": "_id_", "direction": "forward" },
+        },
+        Plan::Index { name, spec, ranges } => {
+            let spec = Document::from_reader(spec.as_slice()).unwrap_or_default();
+            doc! {
+                "stage": "FETCH", "filter": filter.clone(),
+                "inputStage": {
+                    "stage": "IXSCAN", "keyPattern": spec.get("key").cloned().unwrap_or(Bson::Null), "indexName": name,
+                    "isUnique": spec.get_bool("unique").unwrap_or(false), "direction": "forward",
+                    "seeks": ranges.len() as i32,
+                },
+            }
+        }
+    }
+}

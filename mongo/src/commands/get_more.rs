@@ -1,0 +1,74 @@
+//! `getMore` and `killCursors`.
+
+use std::time::Duration;
+
+use bson::{Bson, RawBsonRef, RawDocumentBuf, doc};
+use mayfly_engine::clock::{Stopwatch, pause};
+
+use super::reply;
+use crate::{
+    call::{Call, integer, wrong_type},
+    failure::{Failure, Result},
+};
+
+/// How long a cursor that waits is waited for, if nobody says.
+const AWAIT_MS: u64 = 1000;
+
+/// The longest sleep between two looks: expiries come without anybody stirring.
+const LOOK_MS: u64 = 100;
+
+/// The next batch of a cursor.
+pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let id = match call.get("getMore")? {
+        Some(RawBsonRef::Int64(id)) => id,
+        Some(other) => return Err(wrong_type("getMore.getMore", other, "long")),
+        None => {
+            return Err(Failure::new(40414, "BSON field 'getMore.getMore' is missing but a required field"));
+        }
+    };
+    let name = call.text("collection")?.ok_or_else(|| {
+        Failure::new(40414, "BSON field 'getMore.collection' is missing but a required field")
+    })?;
+    let size = match call.integer("batchSize")? {
+        Some(..0) => return Err(Failure::bad_value("Batch size for getMore must be non-negative")),
+        Some(0) | None => None,
+        Some(size) => Some(size as usize),
+    };
+    let session = call.session.as_ref().map(|session| session.id.as_slice());
+    let mut taken = call.mongo.cursors.take(id, &format!("{}.{name}", call.db), session)?;
+    let waits = taken.cursor().is_some_and(|cursor| cursor.is_waited_for());
+    let patience = Duration::from_millis(call.count("maxTimeMS")?.unwrap_or(AWAIT_MS));
+    let watch = Stopwatch::start();
+    loop {
+        let stirred = call.mongo.streams.changed.notified();
+        let now = call.mongo.engine.now().await?;
+        let (answer, count) = taken.more(call.mongo, size, now).await?;
+        let ended = taken.cursor().is_none();
+        if count > 0 || ended || !waits || watch.elapsed() >= patience {
+            return Ok(answer);
+        }
+        let left = patience.saturating_sub(watch.elapsed()).min(Duration::from_millis(LOOK_MS));
+        tokio::select! {
+            () = stirred => {}
+            () = pause(left) => {}
+        }
+    }
+}
+
+/// Closes cursors.
+pub async fn kill(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let name = call.collection()?;
+    let namespace = format!("{}.{name}", call.db);
+    let (mut killed, mut missing) = (Vec::new(), Vec::new());
+    for id in call.array("cursors")?.ok_or_else(|| {
+        Failure::new(40414, "BSON field 'killCursors.cursors' is missing but a required field")
+    })? {
+        let id = id?;
+        let number = integer(id).ok_or_else(|| wrong_type("killCursors.cursors", id, "long"))?;
+        let list = if call.mongo.cursors.kill(number, Some(&namespace)) { &mut killed } else { &mut missing };
+        list.push(Bson::Int64(number));
+    }
+    reply(doc! {
+        "cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": [],
+    })
+}

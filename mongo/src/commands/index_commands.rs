@@ -1,0 +1,384 @@
+//! `createIndexes`, `listIndexes`, `dropIndexes` and `collMod`.
+
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
+use mayfly_engine::{DefaultTtl, IndexRefused};
+
+use super::reply;
+use crate::{
+    call::Call,
+    cursor::{Cursor, Ready},
+    duplicates,
+    failure::{Failure, Result},
+    indexes::{self, INDEXES_MAX, Wanted, expire_after},
+    namespace::{self, Collection, not_found},
+    predicates,
+    service::to_raw,
+};
+
+/// `createIndexes`.
+pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let name = call.collection()?;
+    let specs = call.documents("indexes")?.unwrap_or_default();
+    if specs.is_empty() {
+        return Err(Failure::bad_value("Must specify at least one index to create"));
+    }
+    let lenient = call.flag("ignoreUnknownIndexOptions")?;
+    let mut wanted = Vec::new();
+    for spec in &specs {
+        let spec = Document::try_from(spec.as_ref())?;
+        let index = indexes::parse(&spec, lenient)?;
+        if !index.rule.filter.is_empty() {
+            predicates::check(&index.rule.filter)?;
+        }
+        if let Ok(collation) = spec.get_document("collation") {
+            crate::collations::parse(collation)?;
+        }
+        wanted.push(index);
+    }
+    if let Some(existing) = namespace::find(&call.mongo.engine, &call.db, name) {
+        if existing.view().is_some() {
+            return Err(Failure::new(
+                166,
+                format!("Namespace {} is a view, not a collection", existing.namespace()),
+            ));
+        }
+        // All of them are looked at before any is made.
+        for index in &wanted {
+            is_there(&existing, index)?;
+        }
+    }
+    let (collection, made) = namespace::ensure(call.mongo, &call.db, name, call.now).await?;
+    let before = indexes::shown(&collection).len();
+    let mut current = collection;
+    // Nobody writes while an index is built.
+    let _alone = call.mongo.gates.close(current.container.id).await;
+    for index in wanted {
+        if !is_there(&current, &index)? {
+            current = build(call, &current, index).await?;
+        }
+    }
+    let after = indexes::shown(&current).len();
+    call.mongo.cluster_time.tick(call.now);
+    let mut answer = doc! {
+        "numIndexesBefore": before as i32,
+        "numIndexesAfter": after as i32,
+        "createdCollectionAutomatically": made,
+        "commitQuorum": "votingMembers",
+    };
+    if before == after {
+        answer.insert("note", "all indexes already exist");
+    }
+    reply(answer)
+}
+
+/// Whether the collection has this index; refuses one that is like another and not the same.
+fn is_there(collection: &Collection, wanted: &Wanted) -> Result<bool> {
+    let key = wanted.spec.get_document("key").cloned().unwrap_or_default();
+    for existing in indexes::shown(collection) {
+        let same_key = existing.get_document("key").is_ok_and(|other| indexes::same_key(other, &key));
+        let same_name = existing.get_str("name").ok() == Some(wanted.rule.name.as_str());
+        let on_id = same_key && key.len() == 1 && key.contains_key("_id");
+        if on_id {
+            return Ok(true);
+        }
+        let distinct = |name: &str| existing.get(name) != wanted.spec.get(name);
+        if same_key && (distinct("collation") || distinct("partialFilterExpression")) && !same_name {
+            continue;
+        }
+        match (same_key, same_name) {
+            (true, true) if existing == wanted.spec => return Ok(true),
+            (true, true) if ["unique", "sparse", "expireAfterSeconds"].into_iter().any(distinct) => {
+                let message = format!(
+                    "An equivalent index already exists with the same name but different options. Requested index: {}, \
+                     existing index: {existing}",
+                    wanted.spec
+                );
+                return Err(Failure::new(85, message));
+            }
+            (true, true) => return Ok(true),
+            (true, false) => {
+                let message = format!(
+                    "Index already exists with a different name: {}",
+                    existing.get_str("name").unwrap_or_default()
+                );
+                return Err(Failure::new(85, message));
+            }
+            (false, true) => {
+                let message = format!(
+                    "An existing index has the same name as the requested index. When index names are not specified, \
+                     they are auto generated and can cause conflicts. Please refer to our documentation. Requested \
+                     index: {}, existing index: {existing}",
+                    wanted.spec
+                );
+                return Err(Failure::new(86, message));
+            }
+            (false, false) => {}
+        }
+    }
+    Ok(false)
+}
+
+/// Makes one index.
+pub async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> Result<Collection> {
+    let engine = &call.mongo.engine;
+    if indexes::shown(collection).len() >= INDEXES_MAX {
+        let message = format!("add index fails, too many indexes for {}", collection.namespace());
+        return Err(Failure::new(67, message));
+    }
+    let expires = wanted.expire_after;
+    // What an index holds is compared byte by byte: it could not keep such a promise.
+    let (own, options) = (wanted.spec.get_document("collation").ok(), collection.options());
+    let collation = own.or(options.get_document("collation").ok());
+    if wanted.rule.unique
+        && collation.is_some_and(|collation| collation.get_str("locale").ok() != Some("simple"))
+    {
+        return Err(Failure::new(238, "a unique index with a collation is not supported"));
+    }
+    if !collection.container.is_collection() && !wanted.rule.is_default_ttl && expires.is_none() {
+        let message = format!(
+            "{} was made through the NoSQL API and is indexed by its indexing policy; only TTL indexes can be added here",
+            collection.namespace()
+        );
+        return Err(Failure::new(67, message));
+    }
+    let container = if wanted.rule.is_default_ttl {
+        let seconds = DefaultTtl::try_from(expires.unwrap_or(-1)).map_err(Failure::bad_value)?;
+        engine.create_default_ttl_index(&collection.container, wanted.rule.clone(), seconds, call.now).await?
+    } else {
+        let kinds = wanted.rule.has_entries();
+        let seconds = expires.filter(|_| kinds).and_then(|seconds| u32::try_from(seconds).ok());
+        match engine.create_index(&collection.container, wanted.rule.clone(), seconds, call.now).await {
+            Ok(container) => container,
+            Err(IndexRefused::Duplicate(document)) => {
+                return Err(duplicates::failure(collection, &wanted.rule.name, &wanted.spec, &document));
+            }
+            Err(IndexRefused::Other(mayfly_engine::Error::ParallelArrays)) => {
+                return Err(Failure::new(171, "cannot index parallel arrays"));
+            }
+            Err(IndexRefused::Other(error)) => return Err(error.into()),
+        }
+    };
+    Ok(Collection { container, ..collection.clone() })
+}
+
+/// `listIndexes`.
+pub async fn list(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let name = call.collection()?;
+    let collection =
+        namespace::find(&call.mongo.engine, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
+    if collection.view().is_some() {
+        return Err(Failure::new(
+            166,
+            format!("Namespace {} is a view, not a collection", collection.namespace()),
+        ));
+    }
+    let shown = indexes::shown(&collection).iter().map(to_raw).collect();
+    let size = match call.document("cursor")? {
+        Some(cursor) => {
+            cursor.get("batchSize")?.and_then(crate::call::integer).map(|size| size.max(0) as usize)
+        }
+        None => None,
+    };
+    let mut cursor = Cursor::new(collection.namespace(), Ready(shown), call.now);
+    cursor.session = call.session.as_ref().map(|session| session.id.clone());
+    call.mongo.cursors.first(call.mongo, cursor, size, false, call.now).await
+}
+
+/// `dropIndexes`.
+pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let name = call.collection()?;
+    let collection = namespace::find(&call.mongo.engine, &call.db, name)
+        .ok_or_else(|| Failure::new(26, format!("ns not found {}.{name}", call.db)))?;
+    let shown = indexes::shown(&collection);
+    let rules = collection.container.definition().index_rules.clone();
+    let by_name = |name: &str| -> Result<Vec<u32>> {
+        if name == "_id_" {
+            return Err(Failure::new(72, "cannot drop _id index"));
+        }
+        let found = rules.iter().find(|rule| rule.name == name);
+        let implied = || shown.iter().any(|index| index.get_str("name").ok() == Some(name)).then(Vec::new);
+        match found.map(|rule| vec![rule.number]).or_else(implied) {
+            Some(found) => Ok(found),
+            None => Err(Failure::new(27, format!("index not found with name [{name}]"))),
+        }
+    };
+    let mut drops_default = false;
+    let (numbers, all) = match call.get("index")? {
+        Some(RawBsonRef::String("*")) => (rules.iter().map(|rule| rule.number).collect(), true),
+        Some(RawBsonRef::String(name)) => {
+            drops_default = !rules.iter().any(|rule| rule.name == name) && name == "_ts_1";
+            (by_name(name)?, false)
+        }
+        Some(RawBsonRef::Array(names)) => {
+            let mut numbers = Vec::new();
+            for name in names {
+                numbers.extend(by_name(name?.as_str().unwrap_or_default())?);
+            }
+            (numbers, false)
+        }
+        Some(RawBsonRef::Document(key)) => {
+            let key = Document::try_from(key)?;
+            let same =
+                |spec: &Document| spec.get_document("key").is_ok_and(|other| indexes::same_key(other, &key));
+            if key.len() == 1 && key.contains_key("_id") {
+                return Err(Failure::new(72, "cannot drop _id index"));
+            }
+            let named: Vec<&Document> = shown.iter().filter(|spec| same(spec)).collect();
+            match named.as_slice() {
+                [] => return Err(Failure::new(27, format!("can't find index with key: {key}"))),
+                [index] => (by_name(index.get_str("name").unwrap_or_default())?, false),
+                _ => return Err(Failure::new(181, format!("{} indexes found for key: {key}", named.len()))),
+            }
+        }
+        Some(other) => return Err(crate::call::wrong_type("dropIndexes.index", other, "string")),
+        None => {
+            return Err(Failure::new(
+                40414,
+                "BSON field 'dropIndexes.index' is missing but a required field",
+            ));
+        }
+    };
+    let mut container = collection.container.clone();
+    for number in numbers {
+        container = call.mongo.engine.drop_index(&container, number, call.now).await?;
+    }
+    if drops_default {
+        let mut definition = container.definition().clone();
+        definition.default_ttl = None;
+        call.mongo.engine.replace_container(&container, definition, None, call.now).await?;
+    }
+    call.mongo.cluster_time.tick(call.now);
+    let mut answer = doc! { "nIndexesWas": shown.len() as i32 };
+    if all {
+        answer.insert("msg", "non-_id indexes dropped for collection");
+    }
+    reply(answer)
+}
+
+/// `collMod`.
+pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let name = call.collection()?;
+    let collection =
+        namespace::find(&call.mongo.engine, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
+    let mut answer = Document::new();
+    if let Some(index) = call.document("index")? {
+        modify_index(call, &collection, &Document::try_from(index)?, &mut answer).await?;
+    }
+    if call.get("expireAfterSeconds")?.is_some() {
+        return Err(Failure::new(
+            72,
+            "'expireAfterSeconds' is only supported on clustered and time-series collections",
+        ));
+    }
+    let mut options = collection.options();
+    let before = options.clone();
+    for name in [
+        "validator",
+        "validationLevel",
+        "validationAction",
+        "viewOn",
+        "pipeline",
+        "changeStreamPreAndPostImages",
+    ] {
+        if let Some(value) = call.get(name)? {
+            options.insert(name, Bson::try_from(value)?);
+        }
+    }
+    if options.get_document("validator").is_ok_and(Document::is_empty) {
+        options.remove("validator");
+    }
+    if options != before {
+        if !collection.container.is_collection() {
+            return Err(Failure::new(72, "a container of the NoSQL API has no such options"));
+        }
+        super::create::check_options(call, &options)?;
+        let fresh = namespace::find(&call.mongo.engine, &call.db, name).unwrap_or(collection);
+        namespace::set_options(call.mongo, &fresh, &options, call.now).await?;
+        let images = options.get_document("changeStreamPreAndPostImages");
+        if images.is_ok_and(|images| images.get_bool("enabled").unwrap_or(false)) {
+            call.mongo.streams.begin_log(call.mongo, &call.db, Some(name), call.now).await?;
+        }
+    }
+    call.mongo.cluster_time.tick(call.now);
+    reply(answer)
+}
+
+async fn modify_index(
+    call: &Call<'_>,
+    collection: &Collection,
+    asked: &Document,
+    answer: &mut Document,
+) -> Result<()> {
+    let (by_name, by_key) = (asked.get_str("name").ok(), asked.get_document("keyPattern").ok());
+    let changes = ["expireAfterSeconds", "hidden", "unique", "prepareUnique"];
+    if by_name.is_some() == by_key.is_some() {
+        return Err(Failure::new(72, "must specify either index name or key pattern, but not both"));
+    }
+    if !changes.iter().any(|name| asked.contains_key(name)) {
+        return Err(Failure::new(72, "no expireAfterSeconds, hidden, unique, or prepareUnique field"));
+    }
+    let is_id =
+        by_name == Some("_id_") || by_key.is_some_and(|key| key.len() == 1 && key.contains_key("_id"));
+    if is_id {
+        return Err(Failure::new(72, "the _id field does not support TTL indexes, nor can it be changed"));
+    }
+    let rules = &collection.container.definition().index_rules;
+    let spec_of = |rule: &mayfly_engine::collection::IndexRule| {
+        Document::from_reader(rule.spec.as_slice()).unwrap_or_default()
+    };
+    let found = rules.iter().find(|rule| match (by_name, by_key) {
+        (Some(name), _) => rule.name == name,
+        (_, Some(key)) => spec_of(rule).get_document("key").is_ok_and(|other| indexes::same_key(other, key)),
+        _ => false,
+    });
+    let mut rule = found.cloned().ok_or_else(|| {
+        let wanted =
+            by_name.map_or_else(|| by_key.map_or_else(String::new, Document::to_string), str::to_owned);
+        Failure::new(27, format!("cannot find index {wanted} for ns {}", collection.namespace()))
+    })?;
+    let mut spec = spec_of(&rule);
+    let mut ttl = None;
+    if let Some(value) = asked.get("expireAfterSeconds") {
+        if rule.fields.len() > 1 {
+            return Err(Failure::new(
+                72,
+                "TTL indexes are single-field indexes, compound indexes do not support TTL",
+            ));
+        }
+        let seconds = match value {
+            Bson::String(_) => {
+                return Err(Failure::new(
+                    14,
+                    "BSON field 'collMod.index.expireAfterSeconds' is the wrong type 'string', expected types '[int, decimal, double, long']",
+                ));
+            }
+            // MongoDB takes more than fits for the most that does.
+            Bson::Int64(number) if *number > i64::from(i32::MAX) => i64::from(i32::MAX),
+            Bson::Double(number) if *number > f64::from(i32::MAX) => i64::from(i32::MAX),
+            other => expire_after(other, rule.is_default_ttl)
+                .map_err(|failure| Failure::new(72, failure.message))?,
+        };
+        if let Some(old) = spec.get("expireAfterSeconds") {
+            let old = old.as_i32().map_or(0, i64::from);
+            answer.insert("expireAfterSeconds_old", old);
+        }
+        answer.insert("expireAfterSeconds_new", seconds);
+        spec.insert("expireAfterSeconds", seconds as i32);
+        ttl = Some(seconds);
+    }
+    if let Ok(hidden) = asked.get_bool("hidden") {
+        answer.insert("hidden_old", spec.get_bool("hidden").unwrap_or(false));
+        answer.insert("hidden_new", hidden);
+        match hidden {
+            true => spec.insert("hidden", true),
+            false => spec.remove("hidden"),
+        };
+    }
+    if asked.contains_key("unique") || asked.contains_key("prepareUnique") {
+        return Err(Failure::new(238, "an index cannot be made unique: drop it and create it again"));
+    }
+    rule.spec = to_raw(&spec).into_bytes();
+    let _alone = call.mongo.gates.close(collection.container.id).await;
+    call.mongo.engine.change_index(&collection.container, rule, ttl, call.now).await?;
+    Ok(())
+}

@@ -1,0 +1,397 @@
+//! Every command, in one table: [`COMMANDS`].
+//!
+//! A handler turns arguments into the engine's terms, calls it, and shapes the answer. `docs/compatibility.md` is made
+//! from the table; what is not in it is refused with error 59.
+
+mod aggregate;
+mod bulk_write;
+mod count;
+mod create;
+mod delete;
+mod diagnostics;
+mod drop;
+mod explain;
+mod fail_point;
+mod find;
+mod find_and_modify;
+mod get_more;
+mod hello;
+mod index_commands;
+mod insert;
+mod list;
+mod login;
+mod server_status;
+mod sessions;
+mod stats;
+mod update;
+mod user_commands;
+
+pub(crate) use hello::DOCUMENT_BYTES_MAX;
+pub(crate) use index_commands::build as build_index;
+pub(crate) use insert::{check_id, prepare};
+pub(crate) use stats::of_collection as collection_stats;
+
+use std::pin::Pin;
+
+use bson::{Document, RawDocumentBuf};
+
+use crate::{call::Call, failure::Result, service::to_raw};
+
+/// A command's answer, on its way.
+pub type Running<'a> = Pin<Box<dyn Future<Output = Result<RawDocumentBuf>> + Send + 'a>>;
+
+/// What a command does.
+pub type Run = for<'a> fn(&'a Call<'a>) -> Running<'a>;
+
+/// Who may call a command, where anybody has to say who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody.
+    Open,
+    /// Whoever is authenticated.
+    User,
+    /// Who may read the database.
+    Read,
+    /// Who may write to the database.
+    Write,
+    /// Who may do everything.
+    Admin,
+}
+
+/// A row of the table.
+pub struct CommandInfo {
+    /// The name.
+    pub name: &'static str,
+    /// Other spellings.
+    pub aliases: &'static [&'static str],
+    /// What it is for.
+    pub help: &'static str,
+    /// Who may call it.
+    pub access: Access,
+    /// Only on the database `admin`.
+    pub admin_only: bool,
+    /// Also as an old query, before anything is agreed on.
+    pub over_query: bool,
+    /// Part of version 1 of the stable API.
+    pub stable: bool,
+    /// May be sent twice and must happen once.
+    pub retryable: bool,
+    /// May be a step of a transaction.
+    pub in_transaction: bool,
+    /// Arguments beside those of every command; if none are listed, all are taken.
+    pub fields: &'static [&'static str],
+    /// What it does.
+    pub run: Run,
+}
+
+impl CommandInfo {
+    const fn new(name: &'static str, access: Access, help: &'static str, run: Run) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            help,
+            access,
+            admin_only: false,
+            over_query: false,
+            stable: false,
+            retryable: false,
+            in_transaction: false,
+            fields: &[],
+            run,
+        }
+    }
+
+    const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    const fn admin(mut self) -> Self {
+        self.admin_only = true;
+        self
+    }
+
+    const fn over_query(mut self) -> Self {
+        self.over_query = true;
+        self
+    }
+
+    const fn stable(mut self) -> Self {
+        self.stable = true;
+        self
+    }
+
+    const fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self
+    }
+
+    const fn transactional(mut self) -> Self {
+        self.in_transaction = true;
+        self
+    }
+
+    const fn fields(mut self, fields: &'static [&'static str]) -> Self {
+        self.fields = fields;
+        self
+    }
+}
+
+/// Commands whose answers may come as a stream, and that wait for what may never come.
+pub const EXHAUSTIBLE: &[&str] = &["hello", "isMaster", "ismaster", "getMore"];
+
+macro_rules! handler {
+    ($path:path) => {
+        |call| Box::pin($path(call))
+    };
+}
+
+/// All commands.
+pub const COMMANDS: &[CommandInfo] = &[
+    CommandInfo::new("hello", Access::Open, "what the server is and can do", handler!(hello::run))
+        .over_query()
+        .stable(),
+    CommandInfo::new("isMaster", Access::Open, "the older name of `hello`", handler!(hello::run))
+        .alias(&["ismaster"])
+        .over_query(),
+    CommandInfo::new("ping", Access::Open, "whether the server is there", handler!(diagnostics::ping))
+        .stable()
+        .transactional(),
+    CommandInfo::new("saslStart", Access::Open, "begins an authentication", handler!(login::start))
+        .over_query()
+        .stable(),
+    CommandInfo::new("saslContinue", Access::Open, "goes on with an authentication", handler!(login::go_on))
+        .over_query()
+        .stable(),
+    CommandInfo::new("logout", Access::Open, "forgets who is authenticated", handler!(login::logout)),
+    CommandInfo::new(
+        "connectionStatus",
+        Access::Open,
+        "who is authenticated",
+        handler!(login::connection_status),
+    ),
+    CommandInfo::new("buildInfo", Access::User, "version and build", handler!(diagnostics::build_info))
+        .alias(&["buildinfo"])
+        .over_query(),
+    CommandInfo::new("whatsmyuri", Access::Open, "the client's address", handler!(diagnostics::whats_my_uri)),
+    CommandInfo::new("hostInfo", Access::User, "the machine", handler!(diagnostics::host_info)).admin(),
+    CommandInfo::new(
+        "getCmdLineOpts",
+        Access::User,
+        "how the server was started",
+        handler!(diagnostics::cmd_line),
+    )
+    .admin(),
+    CommandInfo::new("getParameter", Access::User, "settings", handler!(diagnostics::get_parameter)).admin(),
+    CommandInfo::new(
+        "setParameter",
+        Access::Admin,
+        "settings of the TTL monitor and of tests",
+        handler!(diagnostics::set_parameter),
+    )
+    .admin(),
+    CommandInfo::new("getLog", Access::User, "the server's messages: none", handler!(diagnostics::get_log))
+        .admin(),
+    CommandInfo::new("listCommands", Access::User, "this table", handler!(diagnostics::list_commands)),
+    CommandInfo::new("features", Access::User, "flags of old clients", handler!(diagnostics::features)),
+    CommandInfo::new("serverStatus", Access::User, "counters", handler!(server_status::run)),
+    CommandInfo::new(
+        "getDefaultRWConcern",
+        Access::User,
+        "default concerns",
+        handler!(diagnostics::default_concern),
+    )
+    .admin(),
+    CommandInfo::new(
+        "setFeatureCompatibilityVersion",
+        Access::Admin,
+        "accepted, changes nothing",
+        handler!(diagnostics::ok),
+    )
+    .admin(),
+    CommandInfo::new(
+        "replSetGetStatus",
+        Access::User,
+        "the set's members",
+        handler!(diagnostics::repl_status),
+    )
+    .admin(),
+    CommandInfo::new("fsync", Access::Admin, "writes are durable already", handler!(diagnostics::ok)).admin(),
+    CommandInfo::new("profile", Access::User, "the profiler is off", handler!(diagnostics::profile)),
+    CommandInfo::new("listShards", Access::User, "no shards", handler!(diagnostics::list_shards)).admin(),
+    CommandInfo::new(
+        "currentOp",
+        Access::User,
+        "what is running: nothing is shown",
+        handler!(diagnostics::current_op),
+    )
+    .admin(),
+    CommandInfo::new("killOp", Access::Admin, "accepted", handler!(diagnostics::kill_op)).admin(),
+    CommandInfo::new(
+        "configureFailPoint",
+        Access::Admin,
+        "failures on demand, for tests",
+        handler!(fail_point::run),
+    )
+    .admin(),
+    CommandInfo::new("find", Access::Read, "finds documents", handler!(find::run))
+        .fields(find::FIELDS)
+        .stable()
+        .transactional(),
+    CommandInfo::new("getMore", Access::User, "the next batch of a cursor", handler!(get_more::more))
+        .fields(&["collection", "batchSize", "term", "lastKnownCommittedOpTime", "includeQueryStatsMetrics"])
+        .stable()
+        .transactional(),
+    CommandInfo::new("killCursors", Access::User, "closes cursors", handler!(get_more::kill))
+        .stable()
+        .transactional(),
+    CommandInfo::new("insert", Access::Write, "inserts documents", handler!(insert::run))
+        .fields(insert::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new("update", Access::Write, "updates documents", handler!(update::run))
+        .fields(update::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new("delete", Access::Write, "deletes documents", handler!(delete::run))
+        .fields(delete::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new(
+        "findAndModify",
+        Access::Write,
+        "changes a document and answers with it",
+        handler!(find_and_modify::run),
+    )
+    .alias(&["findandmodify"])
+    .fields(find_and_modify::FIELDS)
+    .stable()
+    .retryable()
+    .transactional(),
+    CommandInfo::new("bulkWrite", Access::Write, "writes to several collections", handler!(bulk_write::run))
+        .admin()
+        .fields(bulk_write::FIELDS)
+        .stable()
+        .retryable()
+        .transactional(),
+    CommandInfo::new("aggregate", Access::Read, "runs a pipeline", handler!(aggregate::run))
+        .fields(aggregate::FIELDS)
+        .stable()
+        .transactional(),
+    CommandInfo::new("count", Access::Read, "counts documents", handler!(count::count)).stable(),
+    CommandInfo::new("distinct", Access::Read, "the values of a field", handler!(count::distinct))
+        .transactional(),
+    CommandInfo::new("explain", Access::Read, "the plan of a command", handler!(explain::run)).stable(),
+    CommandInfo::new("collStats", Access::Read, "figures of a collection", handler!(stats::collection))
+        .alias(&["collstats"]),
+    CommandInfo::new("dbStats", Access::Read, "figures of a database", handler!(stats::database))
+        .alias(&["dbstats"]),
+    CommandInfo::new("dataSize", Access::Read, "the size of a collection", handler!(stats::data_size)),
+    CommandInfo::new("validate", Access::Read, "whether a collection is sound", handler!(stats::validate)),
+    CommandInfo::new(
+        "checkMetadataConsistency",
+        Access::Read,
+        "what shards disagree about: there are none",
+        handler!(stats::metadata_consistency),
+    ),
+    CommandInfo::new("top", Access::User, "use of collections: not counted", handler!(stats::top)).admin(),
+    CommandInfo::new("createUser", Access::Admin, "makes a user", handler!(user_commands::create)),
+    CommandInfo::new("updateUser", Access::Admin, "changes a user", handler!(user_commands::update)),
+    CommandInfo::new(
+        "grantRolesToUser",
+        Access::Admin,
+        "gives a user roles",
+        handler!(user_commands::change_roles),
+    ),
+    CommandInfo::new(
+        "revokeRolesFromUser",
+        Access::Admin,
+        "takes roles from a user",
+        handler!(user_commands::change_roles),
+    ),
+    CommandInfo::new("dropUser", Access::Admin, "drops a user", handler!(user_commands::drop)),
+    CommandInfo::new(
+        "dropAllUsersFromDatabase",
+        Access::Admin,
+        "drops users",
+        handler!(user_commands::drop_all),
+    ),
+    CommandInfo::new("usersInfo", Access::User, "users", handler!(user_commands::info)),
+    CommandInfo::new(
+        "rolesInfo",
+        Access::User,
+        "roles: the built-in ones only",
+        handler!(user_commands::roles_info),
+    ),
+    CommandInfo::new("create", Access::Write, "makes a collection or a view", handler!(create::run))
+        .fields(create::FIELDS)
+        .stable()
+        .transactional(),
+    CommandInfo::new("drop", Access::Write, "drops a collection", handler!(drop::collection)).stable(),
+    CommandInfo::new("dropDatabase", Access::Write, "drops a database", handler!(drop::database)).stable(),
+    CommandInfo::new(
+        "renameCollection",
+        Access::Write,
+        "gives a collection another name",
+        handler!(drop::rename),
+    )
+    .admin()
+    .stable(),
+    CommandInfo::new("listDatabases", Access::User, "databases", handler!(list::databases)).admin().stable(),
+    CommandInfo::new("listCollections", Access::Read, "collections", handler!(list::collections)).stable(),
+    CommandInfo::new("createIndexes", Access::Write, "makes indexes", handler!(index_commands::create))
+        .fields(&["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "isTimeseriesNamespace"])
+        .stable()
+        .transactional(),
+    CommandInfo::new("listIndexes", Access::Read, "indexes", handler!(index_commands::list)).stable(),
+    CommandInfo::new("dropIndexes", Access::Write, "drops indexes", handler!(index_commands::drop))
+        .alias(&["deleteIndexes"])
+        .stable(),
+    CommandInfo::new(
+        "collMod",
+        Access::Write,
+        "changes an index or a collection",
+        handler!(index_commands::modify),
+    )
+    .stable(),
+    CommandInfo::new("startSession", Access::User, "a name for a session", handler!(sessions::start)),
+    CommandInfo::new("endSessions", Access::Open, "ends sessions", handler!(sessions::end)).stable(),
+    CommandInfo::new("refreshSessions", Access::Open, "keeps sessions", handler!(sessions::refresh)).stable(),
+    CommandInfo::new("killSessions", Access::User, "ends sessions", handler!(sessions::end)),
+    CommandInfo::new("killAllSessions", Access::Admin, "ends sessions", handler!(sessions::end)),
+    CommandInfo::new("killAllSessionsByPattern", Access::Admin, "ends sessions", handler!(sessions::end)),
+    CommandInfo::new("commitTransaction", Access::User, "commits", handler!(sessions::commit))
+        .admin()
+        .stable(),
+    CommandInfo::new("abortTransaction", Access::User, "forgets a transaction", handler!(sessions::abort))
+        .admin()
+        .stable(),
+];
+
+/// The row of a name.
+pub fn find(name: &str) -> Option<&'static CommandInfo> {
+    COMMANDS.iter().find(|info| info.name == name || info.aliases.contains(&name))
+}
+
+/// An answer.
+fn reply(document: Document) -> Result<RawDocumentBuf> {
+    Ok(to_raw(&document))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_one_row() {
+        let mut names: Vec<_> =
+            COMMANDS.iter().flat_map(|info| info.aliases.iter().copied().chain([info.name])).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

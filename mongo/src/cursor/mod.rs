@@ -1,0 +1,375 @@
+//! Open cursors: answers that clients fetch in batches.
+//!
+//! A cursor is a source of documents, pulled as the client asks. It belongs to a namespace and, where the client has
+//! one, to a session; its number is random, so that nobody meets another's by chance.
+
+use std::collections::HashMap;
+
+use bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
+use mayfly_engine::Timestamp;
+use parking_lot::Mutex;
+
+use crate::{
+    failure::{Failure, Result},
+    service::{Mongo, appended},
+};
+
+/// The most bytes of documents in one batch.
+pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Documents in a first batch whose size nobody named.
+pub const FIRST_BATCH: usize = 101;
+
+/// Cursors that nobody used for this long are closed.
+const IDLE_SECONDS: u64 = 600;
+
+/// Cursors open at a time.
+const CURSORS_MAX: usize = 10_000;
+
+/// What a source has next.
+pub enum Pulled {
+    /// A document.
+    Document(RawDocumentBuf),
+    /// Nothing now, perhaps later: the source waits for things to happen.
+    Nothing,
+    /// Nothing any more.
+    End,
+}
+
+/// A future of a source.
+pub type Pull<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Pulled>> + Send + 'a>>;
+
+/// Where a cursor's documents come from.
+pub trait Source: Send {
+    /// The next document.
+    fn pull<'a>(&'a mut self, mongo: &'a Mongo, now: Timestamp) -> Pull<'a>;
+
+    /// Whether a batch without documents is no end.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Whether a request for more waits until there is something.
+    fn is_waited_for(&self) -> bool {
+        self.waits()
+    }
+
+    /// Whether it knows that nothing comes any more, without looking.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Further fields of the cursor in an answer, such as a resume token.
+    fn fields(&self) -> Document {
+        Document::new()
+    }
+}
+
+/// Documents that are there already.
+pub struct Ready(pub std::collections::VecDeque<RawDocumentBuf>);
+
+impl Source for Ready {
+    fn is_done(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn pull<'a>(&'a mut self, _: &'a Mongo, _: Timestamp) -> Pull<'a> {
+        Box::pin(async move { Ok(self.0.pop_front().map_or(Pulled::End, Pulled::Document)) })
+    }
+}
+
+/// An open cursor.
+pub struct Cursor {
+    /// The namespace in answers.
+    pub namespace: String,
+    /// The session it belongs to.
+    pub session: Option<Vec<u8>>,
+    /// The transaction it belongs to.
+    pub txn_number: Option<i64>,
+    /// Whether it is left open however long nobody uses it.
+    pub keeps_open: bool,
+    /// The moment it reads, if it was asked for one.
+    pub at: Option<bson::Timestamp>,
+    source: Box<dyn Source>,
+    /// Pulled, but without room in the last batch.
+    next: Option<RawDocumentBuf>,
+    used: Timestamp,
+}
+
+impl Cursor {
+    /// A cursor over a source.
+    pub fn new(namespace: String, source: impl Source + 'static, now: Timestamp) -> Self {
+        Self {
+            namespace,
+            session: None,
+            txn_number: None,
+            keeps_open: false,
+            at: None,
+            source: Box::new(source),
+            next: None,
+            used: now,
+        }
+    }
+
+    /// Whether a request for more waits until there is something.
+    pub fn is_waited_for(&self) -> bool {
+        self.source.is_waited_for()
+    }
+
+    /// The next batch, and whether that was all.
+    async fn batch(
+        &mut self,
+        mongo: &Mongo,
+        size: usize,
+        now: Timestamp,
+    ) -> Result<(RawArrayBuf, usize, bool)> {
+        self.used = now;
+        let mut batch = RawArrayBuf::new();
+        let (mut bytes, mut count) = (0, 0);
+        while count < size {
+            let document = match self.next.take() {
+                Some(document) => document,
+                None => match self.source.pull(mongo, now).await? {
+                    Pulled::Document(document) => document,
+                    Pulled::Nothing => return Ok((batch, count, false)),
+                    Pulled::End => return Ok((batch, count, true)),
+                },
+            };
+            let length = document.as_bytes().len();
+            if count > 0 && bytes + length > BATCH_BYTES_MAX {
+                self.next = Some(document);
+                return Ok((batch, count, false));
+            }
+            bytes += length;
+            count += 1;
+            batch.push(document);
+        }
+        Ok((batch, count, false))
+    }
+
+    /// Whether there is nothing more, as far as the source knows without looking. As with MongoDB, a client whose
+    /// batch was filled comes again to learn that that was all.
+    fn is_at_end(&self) -> bool {
+        self.next.is_none() && self.source.is_done()
+    }
+}
+
+enum Place {
+    Here(Box<Cursor>),
+    /// A request is using it.
+    Out,
+    /// It is in use and shall not come back.
+    Killed,
+}
+
+/// All open cursors.
+#[derive(Default)]
+pub struct Cursors {
+    open: Mutex<HashMap<i64, (Place, Info)>>,
+}
+
+#[derive(Clone)]
+struct Info {
+    namespace: String,
+    session: Option<Vec<u8>>,
+}
+
+impl Cursors {
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// The first answer of a cursor. `size` is how many documents it may have; `single` that there is no second.
+    pub async fn first(
+        &self,
+        mongo: &Mongo,
+        mut cursor: Cursor,
+        size: Option<usize>,
+        single: bool,
+        now: Timestamp,
+    ) -> Result<RawDocumentBuf> {
+        let wanted = size.unwrap_or(FIRST_BATCH);
+        let (batch, count, mut ended) = cursor.batch(mongo, wanted, now).await?;
+        mongo.counters.returned.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
+        ended |= wanted > 0 && cursor.is_at_end();
+        let mut fields = cursor.source.fields();
+        if let Some(time) = cursor.at {
+            fields.insert("atClusterTime", time);
+        }
+        let namespace = cursor.namespace.clone();
+        let id = if ended || single { 0 } else { self.open(mongo, cursor)? };
+        Ok(answer("firstBatch", batch, id, &namespace, fields))
+    }
+
+    fn open(&self, mongo: &Mongo, cursor: Cursor) -> Result<i64> {
+        let mut open = self.open.lock();
+        if open.len() >= CURSORS_MAX {
+            return Err(Failure::new(146, "too many cursors are open"));
+        }
+        let info = Info { namespace: cursor.namespace.clone(), session: cursor.session.clone() };
+        loop {
+            let bytes = mongo.engine.ids().unique();
+            let id = i64::from_be_bytes([
+                bytes[8], bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15],
+            ]) & i64::MAX;
+            if id != 0 && !open.contains_key(&id) {
+                open.insert(id, (Place::Here(Box::new(cursor)), info));
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Takes a cursor to use it.
+    pub fn take(&self, id: i64, namespace: &str, session: Option<&[u8]>) -> Result<Taken<'_>> {
+        let mut open = self.open.lock();
+        let missing = || Failure::new(43, format!("cursor id {id} not found"));
+        let (place, info) = open.get_mut(&id).ok_or_else(missing)?;
+        if info.namespace != namespace {
+            let message = format!(
+                "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+                info.namespace
+            );
+            return Err(Failure::new(13, message));
+        }
+        match (&info.session, session) {
+            (Some(own), Some(other)) if own != other => {
+                let message =
+                    format!("Cannot run getMore on cursor {id}, which was created in another session");
+                return Err(Failure::new(50738, message));
+            }
+            (Some(_), None) => {
+                let message = format!(
+                    "Cannot run getMore on cursor {id}, which was created in a session, without an lsid"
+                );
+                return Err(Failure::new(50737, message));
+            }
+            (None, Some(_)) => {
+                let message = format!(
+                    "Cannot run getMore on cursor {id}, which was not created in a session, in a session"
+                );
+                return Err(Failure::new(50738, message));
+            }
+            _ => {}
+        }
+        match std::mem::replace(place, Place::Out) {
+            Place::Here(cursor) => Ok(Taken { cursors: self, id, cursor: Some(*cursor) }),
+            Place::Out => Err(Failure::new(143, format!("cursor id {id} is already in use"))),
+            Place::Killed => {
+                *place = Place::Killed;
+                Err(missing())
+            }
+        }
+    }
+
+    /// Closes a cursor; false if there is none.
+    pub fn kill(&self, id: i64, namespace: Option<&str>) -> bool {
+        let mut open = self.open.lock();
+        match open.get_mut(&id) {
+            Some((_, info)) if namespace.is_some_and(|namespace| namespace != info.namespace) => false,
+            Some((Place::Killed, _)) => false,
+            Some((place @ Place::Out, _)) => {
+                *place = Place::Killed;
+                true
+            }
+            Some(_) => open.remove(&id).is_some(),
+            None => false,
+        }
+    }
+
+    /// Closes the cursors of a session.
+    pub fn kill_of_session(&self, session: &[u8]) {
+        self.open.lock().retain(|_, (_, info)| info.session.as_deref() != Some(session));
+    }
+
+    /// Closes the cursors of a collection, or of a whole database if the name ends with a dot.
+    pub fn kill_of(&self, namespace: &str) {
+        self.open.lock().retain(|_, (_, info)| {
+            if namespace.ends_with('.') {
+                !info.namespace.starts_with(namespace)
+            } else {
+                info.namespace != namespace
+            }
+        });
+    }
+
+    /// Closes cursors that nobody used for long.
+    pub fn sweep(&self, now: Timestamp) {
+        self.open.lock().retain(|_, (place, _)| match place {
+            Place::Here(cursor) => {
+                cursor.keeps_open || now.seconds().saturating_sub(cursor.used.seconds()) < IDLE_SECONDS
+            }
+            Place::Out | Place::Killed => true,
+        });
+    }
+}
+
+/// A cursor in use; goes back to its place when it is let go.
+pub struct Taken<'a> {
+    cursors: &'a Cursors,
+    id: i64,
+    cursor: Option<Cursor>,
+}
+
+impl Taken<'_> {
+    /// The cursor.
+    pub fn cursor(&self) -> Option<&Cursor> {
+        self.cursor.as_ref()
+    }
+
+    /// A further answer: up to `size` documents; and how many there are.
+    pub async fn more(
+        &mut self,
+        mongo: &Mongo,
+        size: Option<usize>,
+        now: Timestamp,
+    ) -> Result<(RawDocumentBuf, usize)> {
+        let Some(cursor) = self.cursor.as_mut() else { return Err(Failure::new(43, "cursor not found")) };
+        let got = cursor.batch(mongo, size.unwrap_or(usize::MAX), now).await;
+        let (batch, count, mut ended) = match got {
+            Ok(got) => got,
+            Err(failure) => {
+                // A cursor that failed has no next batch.
+                self.cursor = None;
+                return Err(failure);
+            }
+        };
+        ended |= count > 0 && cursor.is_at_end();
+        mongo.counters.returned.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
+        let (namespace, fields) = (cursor.namespace.clone(), cursor.source.fields());
+        if ended {
+            self.cursor = None;
+        }
+        let id = if ended { 0 } else { self.id };
+        Ok((answer("nextBatch", batch, id, &namespace, fields), count))
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut open = self.cursors.open.lock();
+        let killed = matches!(open.get(&self.id), Some((Place::Killed, _)) | None);
+        match self.cursor.take() {
+            Some(cursor) if !killed => {
+                if let Some((place, _)) = open.get_mut(&self.id) {
+                    *place = Place::Here(Box::new(cursor));
+                }
+            }
+            _ => {
+                open.remove(&self.id);
+            }
+        }
+    }
+}
+
+/// A cursor in an answer.
+pub fn answer(name: &str, batch: RawArrayBuf, id: i64, namespace: &str, fields: Document) -> RawDocumentBuf {
+    let mut cursor = RawDocumentBuf::new();
+    if let Ok(name) = bson::raw::CString::try_from(name) {
+        cursor.append(name, batch);
+    }
+    cursor = appended(cursor, fields);
+    cursor.append(bson::raw::cstr!("id"), id);
+    cursor.append(bson::raw::cstr!("ns"), namespace);
+    rawdoc! { "cursor": cursor }
+}

@@ -1,0 +1,51 @@
+//! The flat plane of legacy coordinate pairs.
+
+/// A region of the plane, with its edge.
+#[derive(Debug, Clone)]
+pub(crate) enum Flat {
+    Box { low: [f64; 2], high: [f64; 2] },
+    Circle { centre: [f64; 2], radius: f64 },
+    Polygon(Vec<[f64; 2]>),
+}
+
+pub(crate) fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
+}
+
+impl Flat {
+    /// A box by any two opposite corners.
+    pub(crate) fn rectangle(a: [f64; 2], b: [f64; 2]) -> Flat {
+        Flat::Box { low: [a[0].min(b[0]), a[1].min(b[1])], high: [a[0].max(b[0]), a[1].max(b[1])] }
+    }
+
+    pub(crate) fn contains(&self, point: [f64; 2]) -> bool {
+        match self {
+            Flat::Box { low, high } => {
+                (low[0]..=high[0]).contains(&point[0]) && (low[1]..=high[1]).contains(&point[1])
+            }
+            Flat::Circle { centre, radius } => distance(*centre, point) <= *radius,
+            Flat::Polygon(corners) => in_polygon(corners, point),
+        }
+    }
+}
+
+/// Counts the edges that a ray from the point crosses; the edge itself is inside.
+fn in_polygon(corners: &[[f64; 2]], point: [f64; 2]) -> bool {
+    let mut inside = false;
+    let previous = corners.iter().cycle().skip(corners.len().saturating_sub(1));
+    for (a, b) in previous.zip(corners) {
+        let cross = (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0]);
+        let between = (a[0].min(b[0])..=a[0].max(b[0])).contains(&point[0])
+            && (a[1].min(b[1])..=a[1].max(b[1])).contains(&point[1]);
+        if cross == 0.0 && between {
+            return true;
+        }
+        if (a[1] > point[1]) != (b[1] > point[1]) {
+            let x = a[0] + (point[1] - a[1]) / (b[1] - a[1]) * (b[0] - a[0]);
+            if point[0] < x {
+                inside = !inside;
+            }
+        }
+    }
+    inside
+}

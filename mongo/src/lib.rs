@@ -1,0 +1,74 @@
+//! The MongoDB front-end: the protocol, and what filters, updates, expressions and pipelines mean.
+//!
+//! ```text
+//!   bytes ──wire──▶ Request ──service──▶ Call ──commands──▶ engine
+//!                                │ session, auth           │ cursor
+//!
+//!   filter ──▶ Filter::matches(document)          update ──▶ Update::apply(document) ──▶ document, description
+//!   pipeline ──▶ Pipeline::run(documents) ──▶ documents       projection ──▶ Projection::apply(document)
+//! ```
+//!
+//! The second half is functions of their arguments: no I/O, no engine, no clock. Time, chance, collation and variables
+//! come in a [`Context`]; documents are BSON bytes that are looked at where they lie. Errors carry MongoDB's numbers
+//! ([`error`]). The first half decides nothing that the engine should decide.
+
+#![warn(missing_docs)]
+// Outside of tests nothing here may panic on what it is given.
+#![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic))]
+
+// The protocol.
+pub mod auth;
+mod bounds;
+mod call;
+mod capped;
+mod change_stream;
+mod changing;
+mod cluster_time;
+mod collations;
+pub mod commands;
+mod connection;
+mod counters;
+mod cursor;
+mod duplicates;
+mod fail_point;
+mod failure;
+mod filtering;
+mod gates;
+mod indexes;
+mod namespace;
+mod output;
+mod planner;
+mod predicates;
+mod query;
+mod reader;
+mod service;
+mod session;
+mod snapshots;
+mod stages;
+mod users;
+mod validation;
+pub mod wire;
+mod writer;
+
+// What it says about documents.
+mod calendar;
+pub mod collation;
+pub mod context;
+mod decimal;
+pub mod error;
+pub mod expression;
+pub mod filter;
+mod geo;
+mod number;
+mod path;
+mod pattern;
+pub mod pipeline;
+pub mod projection;
+pub mod sort;
+pub mod update;
+mod values;
+
+pub use context::Context;
+pub use error::MongoError;
+pub use predicates::Filters;
+pub use service::{Mongo, Options, Topology};

@@ -1,0 +1,185 @@
+//! Databases and collections as MongoDB clients know them, over the engine's databases and containers.
+//!
+//! A collection comes to be with its first document, and a database with its first collection; a database without
+//! collections is one that nobody sees. What `create` was told beside the engine's own terms is kept with the
+//! collection as BSON.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, doc};
+use mayfly_engine::{
+    Container, ContainerDefinition, Database, Engine, Error as EngineError, IndexingMode, IndexingPolicy,
+    Timestamp, collection::CollectionRules,
+};
+use mayfly_value::partition::KeyDefinition;
+
+use crate::{
+    failure::{Failure, Result},
+    service::{Mongo, to_raw},
+};
+
+/// A collection, or a view, or a container that Cosmos made.
+#[derive(Clone)]
+pub struct Collection {
+    /// The engine's side of it.
+    pub container: Arc<Container>,
+    /// The database's name.
+    pub db: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Collection {
+    /// The full name.
+    pub fn namespace(&self) -> String {
+        format!("{}.{}", self.db, self.name)
+    }
+
+    /// What it was made with.
+    pub fn options(&self) -> Document {
+        let rules = self.container.definition().collection.as_ref();
+        let options = rules.map(|rules| rules.options.as_slice()).unwrap_or_default();
+        Document::from_reader(options).unwrap_or_default()
+    }
+
+    /// The view's source and pipeline, if it is a view.
+    pub fn view(&self) -> Option<(String, Vec<Document>)> {
+        let options = self.options();
+        let source = options.get_str("viewOn").ok()?.to_owned();
+        let stages = options.get_array("pipeline").cloned().unwrap_or_default();
+        Some((source, stages.into_iter().filter_map(|stage| stage.as_document().cloned()).collect()))
+    }
+
+    /// An identifier that stays with it.
+    pub fn uuid(&self) -> Bson {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.container.id.to_be_bytes());
+        bytes[4..8].copy_from_slice(b"mayf");
+        bytes[6] = bytes[6] & 0x0F | 0x40;
+        bytes[8] = 0x80;
+        Bson::Binary(bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: bytes.to_vec() })
+    }
+
+    /// Refuses a write to a view, and one to what the server keeps for itself.
+    pub fn check_writable(&self) -> Result<()> {
+        if self.view().is_some() {
+            return Err(Failure::new(
+                166,
+                format!("Namespace {} is a view, not a collection", self.namespace()),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A collection by name.
+pub fn find(engine: &Engine, db: &str, name: &str) -> Option<Collection> {
+    let database = engine.database(db).ok()?;
+    let container = engine.container(&database, name).ok()?;
+    Some(Collection { container, db: db.to_owned(), name: name.to_owned() })
+}
+
+/// All collections of a database, by name.
+pub fn list(engine: &Engine, db: &str) -> Vec<Collection> {
+    let Ok(database) = engine.database(db) else { return Vec::new() };
+    let containers = engine.containers(&database).into_iter();
+    let collection = |container: Arc<Container>| {
+        let name = container.name().to_owned();
+        Collection { container, db: db.to_owned(), name }
+    };
+    containers.map(collection).collect()
+}
+
+/// The collection of that name, made if it is not there yet. Says whether it was made.
+pub async fn ensure(mongo: &Mongo, db: &str, name: &str, now: Timestamp) -> Result<(Collection, bool)> {
+    if let Some(found) = find(&mongo.engine, db, name) {
+        return Ok((found, false));
+    }
+    if name.starts_with("system.") && !["system.users", "system.js", "system.views"].contains(&name) {
+        return Err(Failure::new(73, format!("Invalid system namespace: {db}.{name}")));
+    }
+    match create(mongo, db, name, &Document::new(), now).await {
+        Ok(made) => Ok((made, true)),
+        // Somebody was quicker.
+        Err(failure) => find(&mongo.engine, db, name).map(|found| (found, false)).ok_or(failure),
+    }
+}
+
+/// Makes a collection; 48 if there is one.
+pub async fn create(
+    mongo: &Mongo,
+    db: &str,
+    name: &str,
+    options: &Document,
+    now: Timestamp,
+) -> Result<Collection> {
+    let database = ensure_database(&mongo.engine, db, now).await?;
+    let mut definition = ContainerDefinition::new(name, KeyDefinition::unpartitioned());
+    definition.indexing = IndexingPolicy {
+        mode: IndexingMode::None,
+        automatic: false,
+        included: Vec::new(),
+        excluded: Vec::new(),
+        ..IndexingPolicy::default()
+    };
+    let kept = if options.is_empty() { Vec::new() } else { to_raw(options).into_bytes() };
+    definition.collection = Some(CollectionRules { options: kept });
+    if options
+        .get_document("changeStreamPreAndPostImages")
+        .is_ok_and(|images| images.get_bool("enabled").unwrap_or(false))
+        || mongo.streams.watches(db)
+    {
+        definition.log_minutes = Some(crate::change_stream::LOG_MINUTES);
+    }
+    match mongo.engine.create_container(&database, definition, 1, now).await {
+        Ok(container) => Ok(Collection { container, db: db.to_owned(), name: name.to_owned() }),
+        Err(EngineError::Exists(_)) => {
+            Err(Failure::new(48, format!("Collection {db}.{name} already exists.")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The database of that name, made if it is not there yet.
+pub async fn ensure_database(engine: &Engine, db: &str, now: Timestamp) -> Result<Arc<Database>> {
+    if let Ok(database) = engine.database(db) {
+        return Ok(database);
+    }
+    let other = engine.databases().into_iter().find(|other| other.name.eq_ignore_ascii_case(db));
+    if let Some(other) = other.filter(|other| !engine.containers(other).is_empty()) {
+        let message = format!(
+            "db already exists with different case already have: [{}] trying to create [{db}]",
+            other.name
+        );
+        return Err(Failure::new(13297, message));
+    }
+    match engine.create_database(db, now).await {
+        Ok(database) => Ok(database),
+        Err(EngineError::Exists(_)) => Ok(engine.database(db)?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Keeps other options with a collection.
+pub async fn set_options(
+    mongo: &Mongo,
+    collection: &Collection,
+    options: &Document,
+    now: Timestamp,
+) -> Result<()> {
+    let mut definition = collection.container.definition().clone();
+    let kept = if options.is_empty() { Vec::new() } else { to_raw(options).into_bytes() };
+    definition.collection = Some(CollectionRules { options: kept });
+    mongo.engine.replace_container(&collection.container, definition, None, now).await?;
+    Ok(())
+}
+
+/// 26: there is no such collection.
+pub fn not_found(db: &str, name: &str) -> Failure {
+    Failure::new(26, format!("ns does not exist: {db}.{name}"))
+}
+
+/// The entry of the index on `_id` in answers.
+pub fn id_index() -> Document {
+    doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }
+}

@@ -1,0 +1,236 @@
+//! `$out` and `$merge`: what a pipeline's documents become when nobody is given them.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use bson::{RawDocument, RawDocumentBuf, doc, raw::cstr};
+
+use crate::{
+    call::{Call, check_collection_name},
+    commands::prepare,
+    duplicates,
+    failure::{Failure, Result},
+    filter::Filter,
+    filtering::Surroundings,
+    indexes,
+    namespace::{self, Collection},
+    pipeline::{Effect, Merge, NoCollections, Out, WhenMatched, WhenNotMatched},
+    query::Query,
+    service::to_raw,
+    writer::{Change, Decide, Target, Writer},
+};
+
+/// Documents written in one step.
+const STEP: usize = 500;
+
+/// Does what a pipeline wants done.
+pub async fn apply(
+    call: &Call<'_>,
+    effect: &Effect,
+    documents: VecDeque<RawDocumentBuf>,
+    surroundings: &Surroundings,
+) -> Result<()> {
+    if call.session.as_ref().is_some_and(|session| session.in_transaction) {
+        return Err(Failure::new(263, "$out and $merge cannot be used in a transaction"));
+    }
+    match effect {
+        Effect::Out(out) => replace(call, out, documents).await,
+        Effect::Merge(merge) => merge_into(call, merge, documents, surroundings).await,
+    }
+}
+
+/// `$out`: fills a new collection and puts it in the place of the old one.
+async fn replace(call: &Call<'_>, out: &Out, documents: VecDeque<RawDocumentBuf>) -> Result<()> {
+    let db = out.database.as_deref().unwrap_or(&call.db);
+    check_collection_name(db, &out.collection)?;
+    let old = namespace::find(&call.mongo.engine, db, &out.collection);
+    if let Some(old) = &old {
+        old.check_writable()?;
+    }
+    let unique: String = call.mongo.engine.ids().unique().iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("tmp.agg_out.{unique}");
+    let options = old.as_ref().map(Collection::options).unwrap_or_default();
+    let fresh = namespace::create(call.mongo, db, &name, &options, call.now).await?;
+    let filled = fill(call, &fresh, old.as_ref(), documents).await;
+    if let Err(failure) = filled {
+        call.mongo.engine.delete_container(&fresh.container, None).await?;
+        return Err(failure);
+    }
+    let database = namespace::ensure_database(&call.mongo.engine, db, call.now).await?;
+    let current = namespace::find(&call.mongo.engine, db, &name).unwrap_or(fresh);
+    call.mongo.engine.rename_container(&current.container, &database, &out.collection, true).await?;
+    call.mongo.cluster_time.tick(call.now);
+    Ok(())
+}
+
+async fn fill(
+    call: &Call<'_>,
+    fresh: &Collection,
+    old: Option<&Collection>,
+    documents: VecDeque<RawDocumentBuf>,
+) -> Result<()> {
+    let mut current = fresh.clone();
+    for spec in old.map(indexes::shown).unwrap_or_default().iter().skip(1) {
+        let wanted = indexes::parse(spec, true)?;
+        current = crate::commands::build_index(call, &current, wanted).await?;
+    }
+    let writer = Writer::new(call, &current)?;
+    let mut batch: Vec<(Target, Decide)> = Vec::new();
+    for document in documents {
+        let document = prepare(call, &document, true)?;
+        let target = writer.target(&document)?;
+        let collection = current.clone();
+        let decide = move |before: Option<&RawDocument>| match before {
+            Some(_) => Err(duplicates::id_taken(&collection, &document)),
+            None => Ok(Change::Put(document.clone())),
+        };
+        batch.push((target, Arc::new(decide)));
+        if batch.len() >= STEP {
+            writer.decide(&std::mem::take(&mut batch), &[]).await.map_err(|(_, failure)| failure)?;
+        }
+    }
+    writer.decide(&batch, &[]).await.map_err(|(_, failure)| failure)?;
+    Ok(())
+}
+
+/// `$merge`: writes each document where its fields say.
+async fn merge_into(
+    call: &Call<'_>,
+    merge: &Merge,
+    documents: VecDeque<RawDocumentBuf>,
+    surroundings: &Surroundings,
+) -> Result<()> {
+    let db = merge.database.as_deref().unwrap_or(&call.db);
+    check_collection_name(db, &merge.collection)?;
+    let (collection, _) = namespace::ensure(call.mongo, db, &merge.collection, call.now).await?;
+    let by_id = merge.on.len() == 1 && merge.on[0] == "_id";
+    if !by_id {
+        let mut on = merge.on.clone();
+        on.sort();
+        let unique = indexes::shown(&collection).iter().any(|index| {
+            let mut fields: Vec<String> =
+                index.get_document("key").map(|key| key.keys().cloned().collect()).unwrap_or_default();
+            fields.sort();
+            index.get_bool("unique").unwrap_or(false) && fields == on
+        });
+        if !unique {
+            return Err(Failure::new(51183, "Cannot find index to verify that join fields will be unique"));
+        }
+    }
+    for document in documents {
+        one(call, merge, &collection, &document, by_id, surroundings).await?;
+    }
+    Ok(())
+}
+
+async fn one(
+    call: &Call<'_>,
+    merge: &Merge,
+    collection: &Collection,
+    new: &RawDocument,
+    by_id: bool,
+    surroundings: &Surroundings,
+) -> Result<()> {
+    let writer = Writer::new(call, collection)?;
+    let prepared = prepare(call, new, true)?;
+    let target = if by_id {
+        Some(writer.target(&prepared)?)
+    } else {
+        let mut wanted = doc! {};
+        for path in &merge.on {
+            let value = new.get(path)?.map(bson::Bson::try_from).transpose()?;
+            let value = value.ok_or_else(|| {
+                Failure::new(
+                    51132,
+                    "$merge write error: 'on' field cannot be missing, null, undefined or an array",
+                )
+            })?;
+            wanted.insert(path, doc! { "$eq": value });
+        }
+        let filter = Filter::parse(&to_raw(&wanted), &surroundings.names())?;
+        let mut source =
+            Query::new(Some(collection.clone()), filter, surroundings.clone(), None).open(call.mongo).await?;
+        let found = source.next(call.mongo, call.now).await?;
+        found.map(|found| Target { id: found.id, partition: found.partition })
+    };
+    let matched = match &target {
+        Some(target) => {
+            let record =
+                call.mongo.engine.read_collection(&collection.container, &target.id, None, call.now).await?;
+            record.map(|record| record.body().to_owned())
+        }
+        None => None,
+    };
+    let change = match &matched {
+        None => match merge.when_not_matched {
+            WhenNotMatched::Insert => Change::Put(prepared.clone()),
+            WhenNotMatched::Discard => return Ok(()),
+            WhenNotMatched::Fail => {
+                return Err(Failure::new(
+                    13113,
+                    "$merge could not find a matching document in the target collection for at least one document in the source collection",
+                ));
+            }
+        },
+        Some(old) => match &merge.when_matched {
+            WhenMatched::KeepExisting => return Ok(()),
+            WhenMatched::Fail => return Err(duplicates::id_taken(collection, &prepared)),
+            WhenMatched::Replace => Change::Put(with_id(old, new)?),
+            WhenMatched::Merge => Change::Put(merged(old, new)?),
+            WhenMatched::Pipeline(pipeline) => {
+                let mut inner = surroundings.clone();
+                let values = surroundings.with(|context| {
+                    let mut values = Vec::new();
+                    for (name, expression) in &merge.variables {
+                        let value = expression.evaluate(new, context)?;
+                        values.push((name.clone(), value.unwrap_or(bson::RawBson::Null)));
+                    }
+                    Ok::<_, crate::error::MongoError>(values)
+                })?;
+                if merge.variables.is_empty() {
+                    inner.variables.push(("new".into(), bson::RawBson::Document(new.to_owned())));
+                }
+                inner.variables.extend(values);
+                let after = inner.with(|context| {
+                    let mut execution = pipeline.start(context, &NoCollections);
+                    execution.push(old.clone())?;
+                    execution.finish()?;
+                    Ok::<_, crate::error::MongoError>(execution.take())
+                })?;
+                Change::Put(after.into_iter().next().unwrap_or_default())
+            }
+        },
+    };
+    let target = match target {
+        Some(target) => target,
+        None => writer.target(&prepared)?,
+    };
+    let decide = move |_: Option<&RawDocument>| Ok(change.clone());
+    writer.decide(&[(target, Arc::new(decide) as Decide)], &[]).await.map_err(|(_, failure)| failure)?;
+    Ok(())
+}
+
+/// The new document under the old one's `_id`.
+fn with_id(old: &RawDocument, new: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut document = RawDocumentBuf::new();
+    if let Some(id) = old.get("_id")? {
+        document.append(cstr!("_id"), id);
+    }
+    for element in new.iter() {
+        let (name, value) = element?;
+        if name.as_str() != "_id" {
+            document.append(name, value);
+        }
+    }
+    Ok(document)
+}
+
+/// The old document with the fields of the new one.
+fn merged(old: &RawDocument, new: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut document = bson::Document::try_from(old)?;
+    for (name, value) in bson::Document::try_from(new)? {
+        if name != "_id" {
+            document.insert(name, value);
+        }
+    }
+    Ok(to_raw(&document))
+}

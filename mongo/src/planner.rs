@@ -1,0 +1,295 @@
+//! Where to look: from a filter to ranges of `_id` or of an index.
+//!
+//! A plan may be wider than the filter and is never narrower. Strings are only narrowed where no collation says what is
+//! equal; the values of a range are those of one type class.
+
+use std::ops::Bound as End;
+
+use bson::{RawBson, RawBsonRef};
+use mayfly_engine::{
+    CollectionRange, DocumentId,
+    collection::{FieldKind, IndexRule},
+    secondary::encode_bound,
+};
+use mayfly_value::order::{Order, compare, type_rank};
+
+use crate::{
+    expression::Names,
+    filter::{Bound, Condition, Filter},
+    namespace::Collection,
+};
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// At everything.
+    Scan,
+    /// At the documents with these ids.
+    Ids(Vec<DocumentId>),
+    /// At ranges of `_id`.
+    IdRange(Vec<CollectionRange>),
+    /// At ranges of an index.
+    Index {
+        /// The index's name.
+        name: String,
+        /// Its key pattern, as BSON.
+        spec: Vec<u8>,
+        /// The ranges, in order.
+        ranges: Vec<CollectionRange>,
+    },
+}
+
+/// The most values of an `$in` that are looked up one by one.
+const VALUES_MAX: usize = 10_000;
+
+/// Keys in an index are cut somewhere above this; what is longer does not narrow.
+const PREFIX_BYTES_MAX: usize = 2048;
+
+/// What to look at for a filter.
+pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Option<&str>) -> Plan {
+    if !collection.container.is_collection() || hint == Some("$natural") {
+        return Plan::Scan;
+    }
+    let narrowing = filter.narrowing();
+    let usable: Vec<&Condition<'_>> =
+        narrowing.all.iter().filter(|condition| !collated || plain(&condition.bound)).collect();
+    if hint.is_none_or(|hint| hint == "_id_")
+        && let Some(plan) = by_id(&usable)
+    {
+        return plan;
+    }
+    let mut rules = collection.container.definition().index_rules.iter().filter(|rule| is_usable(rule));
+    if let Some(hint) = hint {
+        // Whoever names an index gets what it holds, also if that is not everything.
+        let named = rules.find(|rule| rule.name == hint);
+        return named.map_or(Plan::Scan, |rule| {
+            by_index(rule, &usable).map_or_else(|| whole(rule), |(_, plan)| plan)
+        });
+    }
+    // A partial index lacks the documents that its filter does not admit. A sparse one lacks those without a value, and
+    // only conditions that such documents fail make a range.
+    let rules = rules.filter(|rule| rule.filter.is_empty() || has_all(rule, &usable));
+    let ranked = rules.filter_map(|rule| by_index(rule, &usable)).max_by_key(|(score, _)| *score);
+    ranked.map_or(Plan::Scan, |(_, plan)| plan)
+}
+
+/// Whether a partial index has every document that keeps the conditions.
+fn has_all(rule: &IndexRule, given: &[&Condition<'_>]) -> bool {
+    let filter = bson::RawDocument::from_bytes(&rule.filter);
+    let Some(filter) = filter.ok().and_then(|filter| Filter::parse(filter, &Names::default()).ok()) else {
+        return false;
+    };
+    let Some(needed) = filter.conditions() else { return false };
+    needed.iter().all(|needed| {
+        let mut same_path = given.iter().filter(|given| given.path == needed.path);
+        same_path.any(|given| implies(&given.bound, &needed.bound))
+    })
+}
+
+/// Whether whatever keeps one bound keeps the other.
+fn implies(given: &Bound, needed: &Bound) -> bool {
+    let order = |a: &RawBson, b: &RawBson| {
+        let (a, b) = (a.as_raw_bson_ref(), b.as_raw_bson_ref());
+        (type_rank(Order::Mongo, a) == type_rank(Order::Mongo, b)).then(|| compare(Order::Mongo, a, b))
+    };
+    let above = |value: &RawBson, low: &RawBson, open: bool| {
+        order(value, low).is_some_and(|order| order.is_gt() || (!open && order.is_eq()))
+    };
+    let below = |value: &RawBson, high: &RawBson, open: bool| {
+        order(value, high).is_some_and(|order| order.is_lt() || (!open && order.is_eq()))
+    };
+    match (given, needed) {
+        (Bound::OneOf(values), Bound::Exists) => values.iter().all(is_simple),
+        (Bound::Above(value, _) | Bound::Below(value, _), Bound::Exists) => is_simple(value),
+        (Bound::Prefix(_) | Bound::Exists, Bound::Exists) => true,
+        (Bound::OneOf(values), Bound::OneOf(needed)) => values
+            .iter()
+            .all(|value| needed.iter().any(|needed| order(value, needed).is_some_and(|o| o.is_eq()))),
+        (Bound::OneOf(values), Bound::Above(low, inclusive)) => {
+            values.iter().all(|value| is_simple(value) && above(value, low, !inclusive))
+        }
+        (Bound::OneOf(values), Bound::Below(high, inclusive)) => {
+            values.iter().all(|value| is_simple(value) && below(value, high, !inclusive))
+        }
+        (Bound::Above(value, own), Bound::Above(low, inclusive)) => above(value, low, *own && !inclusive),
+        (Bound::Below(value, own), Bound::Below(high, inclusive)) => below(value, high, *own && !inclusive),
+        _ => false,
+    }
+}
+
+/// All of an index.
+fn whole(rule: &IndexRule) -> Plan {
+    let all = CollectionRange::Index {
+        number: rule.number,
+        low: End::Included(Vec::new()),
+        high: End::Included(Vec::new()),
+    };
+    Plan::Index { name: rule.name.clone(), spec: rule.spec.clone(), ranges: vec![all] }
+}
+
+/// Whether a bound means the same under every collation.
+fn plain(bound: &Bound) -> bool {
+    fn scalar(value: &RawBson) -> bool {
+        !matches!(value, RawBson::String(_) | RawBson::Symbol(_) | RawBson::Document(_) | RawBson::Array(_))
+    }
+    match bound {
+        Bound::OneOf(values) => values.iter().all(scalar),
+        Bound::Above(value, _) | Bound::Below(value, _) => scalar(value),
+        Bound::Prefix(_) => false,
+        Bound::Exists => true,
+    }
+}
+
+/// Arrays match by their items too, so a range of the value itself would miss them.
+fn is_simple(value: &RawBson) -> bool {
+    !matches!(value, RawBson::Array(_) | RawBson::Null | RawBson::Undefined | RawBson::RegularExpression(_))
+}
+
+fn by_id(conditions: &[&Condition<'_>]) -> Option<Plan> {
+    let on_id = || conditions.iter().filter(|condition| condition.path == "_id");
+    for condition in on_id() {
+        if let Bound::OneOf(values) = &condition.bound
+            && values.len() <= VALUES_MAX
+            && values.iter().all(|value| is_simple(value) || matches!(value, RawBson::Null))
+        {
+            let mut ids: Vec<DocumentId> =
+                values.iter().map(|value| DocumentId::value(value.as_raw_bson_ref())).collect();
+            ids.sort();
+            ids.dedup();
+            return Some(Plan::Ids(ids));
+        }
+    }
+    let (mut low, mut high) = (None, None);
+    for condition in on_id() {
+        match &condition.bound {
+            Bound::Above(value, _) if in_order(value) => low = Some(value),
+            Bound::Below(value, _) if in_order(value) => high = Some(value),
+            _ => {}
+        }
+    }
+    low.or(high)?;
+    if let (Some(low), Some(high)) = (low, high)
+        && rank(low) != rank(high)
+    {
+        return Some(Plan::Ids(Vec::new()));
+    }
+    // Both ends stay open where the class is left; the filter says exactly what belongs.
+    let ends = |value: Option<&RawBson>| match value {
+        Some(value) => End::Included(DocumentId::value(value.as_raw_bson_ref())),
+        None => End::Unbounded,
+    };
+    let (low, high) = (ends(low), ends(high));
+    Some(Plan::IdRange(vec![CollectionRange::Ids { low, high }]))
+}
+
+/// Whether ids stand in the order of such values. Very long texts do not.
+fn in_order(value: &RawBson) -> bool {
+    matches!(
+        value,
+        RawBson::Int32(_)
+            | RawBson::Int64(_)
+            | RawBson::Double(_)
+            | RawBson::ObjectId(_)
+            | RawBson::DateTime(_)
+    )
+}
+
+fn rank(value: &RawBson) -> u8 {
+    type_rank(Order::Mongo, value.as_raw_bson_ref())
+}
+
+/// Whether queries may look into an index.
+fn is_usable(rule: &IndexRule) -> bool {
+    let spec = bson::RawDocument::from_bytes(&rule.spec);
+    let hidden = spec.is_ok_and(|spec| matches!(spec.get("hidden"), Ok(Some(RawBsonRef::Boolean(true)))));
+    !rule.building && rule.has_entries() && !hidden
+}
+
+/// The ranges of an index that a filter leaves, and how much they narrow.
+fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, Plan)> {
+    let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut score = 0;
+    let mut ranges = None;
+    for field in &rule.fields {
+        if prefixes.iter().any(|prefix| prefix.len() > PREFIX_BYTES_MAX) {
+            break;
+        }
+        let mut on_field = conditions.iter().filter(|condition| condition.path == field.path);
+        let equal = on_field.clone().find_map(|condition| match &condition.bound {
+            Bound::OneOf(values) if values.iter().all(is_simple) => Some(values),
+            _ => None,
+        });
+        if let Some(values) = equal {
+            if prefixes.len() * values.len() > VALUES_MAX {
+                break;
+            }
+            let encoded: Vec<Vec<u8>> =
+                values.iter().map(|value| encode_bound(value.as_raw_bson_ref(), field.kind)).collect();
+            prefixes = prefixes
+                .iter()
+                .flat_map(|prefix| encoded.iter().map(move |value| [&prefix[..], &value[..]].concat()))
+                .collect();
+            score += 2;
+            continue;
+        }
+        if field.kind == FieldKind::Hashed {
+            break;
+        }
+        // One bound is enough: on an array, two bounds may be kept by two different items.
+        let range = on_field.find_map(|condition| one_sided(&condition.bound, field.kind));
+        if let Some((low, high)) = range {
+            score += 1;
+            ranges = Some(
+                prefixes.iter().map(|prefix| bounded(rule.number, prefix, &low, &high)).collect::<Vec<_>>(),
+            );
+        }
+        break;
+    }
+    if score == 0 {
+        return None;
+    }
+    let whole = |prefix: &Vec<u8>| CollectionRange::Index {
+        number: rule.number,
+        low: End::Included(prefix.clone()),
+        high: End::Included(prefix.clone()),
+    };
+    let mut ranges = ranges.unwrap_or_else(|| prefixes.iter().map(whole).collect());
+    ranges.dedup_by(|a, b| format!("{a:?}") == format!("{b:?}"));
+    Some((score, Plan::Index { name: rule.name.clone(), spec: rule.spec.clone(), ranges }))
+}
+
+type Ends = (End<Vec<u8>>, End<Vec<u8>>);
+
+fn one_sided(bound: &Bound, kind: FieldKind) -> Option<Ends> {
+    let (low, high) = match bound {
+        Bound::Above(value, _) if is_simple(value) => {
+            let from = encode_bound(value.as_raw_bson_ref(), kind);
+            (End::Included(from), End::Unbounded)
+        }
+        Bound::Below(value, _) if is_simple(value) => {
+            let to = encode_bound(value.as_raw_bson_ref(), kind);
+            (End::Unbounded, End::Included(to))
+        }
+        Bound::Prefix(text) if !text.is_empty() && kind == FieldKind::Up => {
+            let mut from = encode_bound(RawBsonRef::String(text), kind);
+            // Without the end of the text.
+            from.truncate(from.len().saturating_sub(2));
+            (End::Included(from.clone()), End::Included(from))
+        }
+        _ => return None,
+    };
+    Some(if kind == FieldKind::Down && !matches!(bound, Bound::Prefix(_)) {
+        (high, low)
+    } else {
+        (low, high)
+    })
+}
+
+fn bounded(number: u32, prefix: &[u8], low: &End<Vec<u8>>, high: &End<Vec<u8>>) -> CollectionRange {
+    let at = |end: &End<Vec<u8>>| match end {
+        End::Included(bytes) => End::Included([prefix, &bytes[..]].concat()),
+        End::Excluded(bytes) => End::Excluded([prefix, &bytes[..]].concat()),
+        End::Unbounded => End::Included(prefix.to_vec()),
+    };
+    CollectionRange::Index { number, low: at(low), high: at(high) }
+}

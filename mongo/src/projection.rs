@@ -1,0 +1,96 @@
+//! Projections: which fields of a document are shown, which are left out, and which are computed.
+//!
+//! One tree serves `find`, `$project`, `$addFields` and `$unset`. Included fields keep the document's order,
+//! computed ones follow in the order of the projection. A path into an array goes to each of its objects.
+
+mod apply;
+mod parse;
+
+use bson::{RawDocument, RawDocumentBuf};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::expression::{Env, Expr, Names};
+use crate::filter::Filter;
+
+/// A parsed projection.
+#[derive(Debug)]
+pub struct Projection {
+    kind: ProjectionKind,
+    tree: Tree,
+    positional: Option<Filter>,
+}
+
+/// What happens to fields that are not named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProjectionKind {
+    /// They are left out.
+    Inclusion,
+    /// They are kept.
+    Exclusion,
+    /// They are kept, and the named ones are set.
+    Addition,
+}
+
+/// Fields and what happens to each.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    fields: Vec<(String, Action)>,
+}
+
+/// What happens to a field.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Include,
+    Exclude,
+    Compute(Expr),
+    Slice {
+        skip: Option<i64>,
+        count: i64,
+    },
+    ElemMatch(Filter),
+    /// The one item that the query matched.
+    Positional,
+    Nested(Tree),
+}
+
+impl Projection {
+    /// Parses the projection of a `find`. The filter tells which item a `$` stands for.
+    pub fn parse_find(projection: &RawDocument, filter: &Filter, names: &Names) -> Result<Projection> {
+        parse::find(projection, filter, names)
+    }
+
+    /// Parses a `$project`.
+    pub(crate) fn parse_project(projection: &RawDocument, names: &Names) -> Result<Projection> {
+        parse::project(projection, names)
+    }
+
+    /// Parses a `$addFields`.
+    pub(crate) fn parse_add(fields: &RawDocument, names: &Names) -> Result<Projection> {
+        parse::add_fields(fields, names)
+    }
+
+    /// A projection that leaves these paths out.
+    pub(crate) fn exclude(paths: &[String]) -> Result<Projection> {
+        parse::exclude(paths)
+    }
+
+    /// What is left of a document.
+    pub fn apply(&self, document: &RawDocument, context: &Context<'_>) -> Result<RawDocumentBuf> {
+        self.apply_in(document, &mut Env::new(document, context))
+    }
+
+    pub(crate) fn apply_in(&self, document: &RawDocument, env: &mut Env<'_>) -> Result<RawDocumentBuf> {
+        let position = match &self.positional {
+            None => None,
+            Some(filter) => {
+                let mut details = crate::filter::Details::default();
+                filter.matches_with(document, env.context, &mut details)?;
+                details.position
+            }
+        };
+        let mut out = RawDocumentBuf::new();
+        self.tree.apply(document, self.kind, position, env, &mut out)?;
+        Ok(out)
+    }
+}

@@ -1,0 +1,287 @@
+//! A find: where to look, what passes, in which order, how much, and what of it.
+//!
+//! Documents are streamed where no order is asked for that the walk does not have; otherwise all that pass are gathered
+//! and sorted, with no more kept than are wanted.
+
+use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
+
+use bson::{RawBson, RawDocument, RawDocumentBuf};
+use mayfly_engine::{Direction, Timestamp};
+
+use crate::{
+    bounds::IndexBounds,
+    capped::is_capped,
+    cursor::{Pull, Pulled, Source},
+    failure::{Failure, Result},
+    filter::Filter,
+    filtering::Surroundings,
+    namespace::Collection,
+    planner::{Plan, plan},
+    projection::Projection,
+    reader::{Found, Reader},
+    service::Mongo,
+    session::Txn,
+    sort::SortPattern,
+};
+
+/// The most bytes that a sort holds.
+const SORT_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// What is asked of a collection.
+pub struct Query {
+    /// The collection; `None` if there is none, and nothing to find.
+    pub collection: Option<Collection>,
+    /// Which documents.
+    pub filter: Filter,
+    /// In which order.
+    pub sort: Option<SortPattern>,
+    /// How many to leave out first.
+    pub skip: u64,
+    /// How many at most.
+    pub limit: Option<u64>,
+    /// What of each.
+    pub projection: Option<Projection>,
+    /// Everything else.
+    pub surroundings: Surroundings,
+    /// The transaction it is part of.
+    pub txn: Option<Arc<Txn>>,
+    /// The name of the index to use.
+    pub hint: Option<String>,
+    /// Against the order of the walk.
+    pub reverse: bool,
+    /// The part of the index to look at.
+    pub bounds: Option<IndexBounds>,
+}
+
+impl Query {
+    /// A query for all documents of a filter.
+    pub fn new(
+        collection: Option<Collection>,
+        filter: Filter,
+        surroundings: Surroundings,
+        txn: Option<Arc<Txn>>,
+    ) -> Self {
+        Self {
+            collection,
+            filter,
+            sort: None,
+            skip: 0,
+            limit: None,
+            projection: None,
+            surroundings,
+            txn,
+            hint: None,
+            reverse: false,
+            bounds: None,
+        }
+    }
+
+    /// Where it looks.
+    pub fn plan(&self) -> Plan {
+        match &self.collection {
+            Some(collection) => {
+                plan(collection, &self.filter, self.surroundings.collation.is_some(), self.hint.as_deref())
+            }
+            None => Plan::Ids(Vec::new()),
+        }
+    }
+
+    /// Runs it, document by document.
+    pub async fn open(self, mongo: &Mongo) -> Result<QuerySource> {
+        let plan = self.plan();
+        let mut direction = if self.reverse { Direction::Reverse } else { Direction::Forward };
+        // Documents stand in the order of `_id`, unless some id is too long to stand where it belongs.
+        let mut in_order = self.sort.is_none() && !self.filter.is_by_distance();
+        if let (Some(sort), Some(collection), None) = (&self.sort, &self.collection, &self.txn)
+            && let Some([("_id", down)]) = sort.paths().as_deref()
+            && !matches!(plan, Plan::Index { .. })
+            && self.surroundings.collation.is_none()
+            && collection.container.is_collection()
+            && !(matches!(plan, Plan::Scan) && is_capped(collection))
+        {
+            in_order = !mongo.engine.has_ids_out_of_order(&collection.container, None).await?;
+            if in_order && *down {
+                direction = Direction::Reverse;
+            }
+            // Ids looked up one by one go up.
+            in_order &= !(matches!(plan, Plan::Ids(_)) && *down);
+        }
+        let reader = self
+            .collection
+            .as_ref()
+            .map(|collection| Reader::new(collection, &plan, direction, self.txn.clone()));
+        Ok(QuerySource { skip: self.skip, left: self.limit, reader, in_order, sorted: None, query: self })
+    }
+}
+
+/// The documents of a query.
+pub struct QuerySource {
+    query: Query,
+    reader: Option<Reader>,
+    in_order: bool,
+    sorted: Option<VecDeque<Found>>,
+    skip: u64,
+    left: Option<u64>,
+}
+
+impl QuerySource {
+    /// The next document with what names it, before the projection.
+    pub async fn next(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
+        if self.left == Some(0) {
+            return Ok(None);
+        }
+        if !self.in_order && self.sorted.is_none() {
+            self.sorted = Some(self.gather(mongo, now).await?);
+        }
+        loop {
+            let found = match &mut self.sorted {
+                Some(sorted) => sorted.pop_front(),
+                None => self.next_match(mongo, now).await?,
+            };
+            let Some(found) = found else { return Ok(None) };
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            if let Some(left) = &mut self.left {
+                *left -= 1;
+            }
+            return Ok(Some(found));
+        }
+    }
+
+    async fn next_match(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
+        let Some(reader) = self.reader.as_mut() else { return Ok(None) };
+        while let Some(found) = reader.next(mongo, now).await? {
+            let Query { filter, surroundings, bounds, .. } = &self.query;
+            let within = match bounds {
+                Some(bounds) => bounds.admits(&found.document, surroundings)?,
+                None => true,
+            };
+            if within && surroundings.matches(filter, &found.document)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn gather(&mut self, mongo: &Mongo, now: Timestamp) -> Result<VecDeque<Found>> {
+        let wanted =
+            self.left.map(|left| left.saturating_add(self.skip)).and_then(|n| usize::try_from(n).ok());
+        let mut rows: Vec<(Vec<RawBson>, Found)> = Vec::new();
+        let mut bytes = 0;
+        while let Some(found) = self.next_match(mongo, now).await? {
+            let key = match &self.query.sort {
+                Some(sort) => self.query.surroundings.with(|context| sort.key(&found.document, context))?,
+                None => {
+                    self.query.filter.distance(&found.document).map(RawBson::Double).into_iter().collect()
+                }
+            };
+            bytes += found.document.as_bytes().len();
+            rows.push((key, found));
+            // Twice as many as are wanted, then only those that are: each is compared a few times at most.
+            if let Some(wanted) = wanted
+                && rows.len() > wanted.saturating_mul(2).max(1000)
+            {
+                self.sort(&mut rows);
+                rows.truncate(wanted);
+                bytes = rows.iter().map(|(_, found)| found.document.as_bytes().len()).sum();
+            }
+            if bytes > SORT_BYTES_MAX {
+                let message =
+                    "Sort exceeded memory limit of 104857600 bytes, and there is no index for its order.";
+                return Err(Failure::new(292, message));
+            }
+        }
+        self.sort(&mut rows);
+        if let Some(wanted) = wanted {
+            rows.truncate(wanted);
+        }
+        Ok(rows.into_iter().map(|(_, found)| found).collect())
+    }
+
+    fn sort(&self, rows: &mut [(Vec<RawBson>, Found)]) {
+        let Some(sort) = &self.query.sort else {
+            let distance =
+                |row: &(Vec<RawBson>, Found)| row.0.first().and_then(RawBson::as_f64).unwrap_or_default();
+            rows.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+            return;
+        };
+        self.query.surroundings.with(|context| {
+            rows.sort_by(|(a, _), (b, _)| -> Ordering { sort.compare(a, b, context) });
+        });
+    }
+
+    /// Entries looked at so far.
+    pub fn scanned(&self) -> usize {
+        self.reader.as_ref().map_or(0, |reader| reader.scanned)
+    }
+
+    /// What of a document is shown.
+    pub fn project(&self, document: RawDocumentBuf) -> Result<RawDocumentBuf> {
+        match &self.query.projection {
+            Some(projection) => {
+                Ok(self.query.surroundings.with(|context| projection.apply(&document, context))?)
+            }
+            None => Ok(document),
+        }
+    }
+}
+
+impl Source for QuerySource {
+    fn pull<'a>(&'a mut self, mongo: &'a Mongo, now: Timestamp) -> Pull<'a> {
+        Box::pin(async move {
+            match self.next(mongo, now).await? {
+                Some(found) => Ok(Pulled::Document(self.project(found.document)?)),
+                None => Ok(Pulled::End),
+            }
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == Some(0) || self.sorted.as_ref().is_some_and(VecDeque::is_empty)
+    }
+}
+
+/// The name of the index that a hint means: a name, or a key pattern.
+pub fn hint_name(
+    collection: Option<&Collection>,
+    hint: Option<bson::RawBsonRef<'_>>,
+) -> Result<Option<String>> {
+    let Some(hint) = hint else { return Ok(None) };
+    let unknown = || {
+        Failure::bad_value(
+            "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index",
+        )
+    };
+    let Some(collection) = collection else { return Ok(None) };
+    let shown = crate::indexes::shown(collection);
+    match hint {
+        bson::RawBsonRef::String(name) => {
+            let found = shown.iter().any(|index| index.get_str("name").ok() == Some(name));
+            if found { Ok(Some(name.to_owned())) } else { Err(unknown()) }
+        }
+        bson::RawBsonRef::Document(key) => {
+            if is_natural(key) {
+                return Ok(Some("$natural".into()));
+            }
+            if key.is_empty() {
+                return Ok(None);
+            }
+            let key = bson::Document::try_from(key)?;
+            let same = |index: &&bson::Document| {
+                index.get_document("key").is_ok_and(|other| crate::indexes::same_key(other, &key))
+            };
+            let found = shown.iter().find(same).ok_or_else(unknown)?;
+            Ok(Some(found.get_str("name").unwrap_or_default().to_owned()))
+        }
+        other => Err(Failure::new(
+            9,
+            format!("hint must be a string or an object, not {}", crate::call::type_name(other)),
+        )),
+    }
+}
+
+fn is_natural(key: &RawDocument) -> bool {
+    matches!(key.get("$natural"), Ok(Some(_)))
+}

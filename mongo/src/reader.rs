@@ -1,0 +1,253 @@
+//! Reading documents: of a collection, of a container that Cosmos made, and inside of a transaction.
+//!
+//! A reader pulls pages from the engine and gives documents one by one, as MongoDB clients see them. In a transaction it
+//! looks at the transaction's view and lays the transaction's own writes over it; those come last, in no order.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
+use mayfly_engine::{
+    Access, CollectionRange, Container, Direction, DocumentId, HashRange, PageLimit, Position, Record,
+    Timestamp,
+};
+use mayfly_value::partition::PartitionKey;
+
+use crate::{
+    capped::{Walk, is_capped},
+    failure::Result,
+    namespace::Collection,
+    planner::Plan,
+    service::Mongo,
+    session::Txn,
+};
+
+/// A document and what names it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its id in the engine.
+    pub id: DocumentId,
+    /// Its logical partition.
+    pub partition: PartitionKey,
+    /// What clients see.
+    pub document: RawDocumentBuf,
+}
+
+/// Documents in a page. Large enough to be quick, small enough to stop early.
+const PAGE: PageLimit = PageLimit { rows: 500, bytes: 4 << 20 };
+
+/// The first page is small: many clients want one document.
+const FIRST_PAGE: PageLimit = PageLimit { rows: 20, bytes: 1 << 20 };
+
+/// Reads the documents of a plan.
+pub struct Reader {
+    container: Arc<Container>,
+    txn: Option<Arc<Txn>>,
+    stage: Stage,
+    direction: Direction,
+    ready: VecDeque<Found>,
+    pages: usize,
+    /// Documents given so far, where a plan may come to one twice.
+    seen: Option<HashSet<DocumentId>>,
+    own_writes: bool,
+    /// Entries looked at, for those who explain.
+    pub scanned: usize,
+}
+
+enum Stage {
+    Ids(VecDeque<DocumentId>),
+    Ranges { left: VecDeque<CollectionRange>, after: Option<Vec<u8>> },
+    Foreign(Option<Position>),
+    Written(Walk),
+    End,
+}
+
+impl Reader {
+    /// A reader of what a plan leaves.
+    pub fn new(collection: &Collection, plan: &Plan, direction: Direction, txn: Option<Arc<Txn>>) -> Self {
+        let ranges = |ranges: &[CollectionRange]| {
+            let mut left: VecDeque<_> = ranges.iter().cloned().collect();
+            if direction == Direction::Reverse {
+                left = left.into_iter().rev().collect();
+            }
+            Stage::Ranges { left, after: None }
+        };
+        let stage = match plan {
+            _ if !collection.container.is_collection() => Stage::Foreign(None),
+            Plan::Scan if txn.is_none() && is_capped(collection) => {
+                Stage::Written(Walk::new(collection.container.clone(), direction))
+            }
+            Plan::Scan => ranges(&[CollectionRange::all()]),
+            Plan::Ids(ids) => Stage::Ids(ids.iter().cloned().collect()),
+            Plan::IdRange(list) | Plan::Index { ranges: list, .. } => ranges(list),
+        };
+        let repeats = matches!(plan, Plan::Index { .. });
+        Self {
+            container: collection.container.clone(),
+            txn,
+            stage,
+            direction,
+            ready: VecDeque::new(),
+            pages: 0,
+            seen: repeats.then(HashSet::new),
+            own_writes: false,
+            scanned: 0,
+        }
+    }
+
+    /// The next document.
+    pub async fn next(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
+        loop {
+            if let Some(found) = self.ready.pop_front() {
+                if self.seen.as_mut().is_some_and(|seen| !seen.insert(found.id.clone())) {
+                    continue;
+                }
+                return Ok(Some(found));
+            }
+            if matches!(self.stage, Stage::End) {
+                if !self.lay_own_writes() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            self.page(mongo, now).await?;
+        }
+    }
+
+    async fn page(&mut self, mongo: &Mongo, now: Timestamp) -> Result<()> {
+        let limit = if self.pages == 0 { FIRST_PAGE } else { PAGE };
+        self.pages += 1;
+        let view = self.txn.as_ref().map(|txn| txn.view.clone());
+        match &mut self.stage {
+            Stage::Ids(ids) => {
+                let Some(id) = ids.pop_front() else {
+                    self.stage = Stage::End;
+                    return Ok(());
+                };
+                self.scanned += 1;
+                let record = mongo.engine.read_collection(&self.container, &id, view.as_ref(), now).await?;
+                if let Some(record) = record {
+                    self.push(id, mayfly_engine::collection::whole(), document_of(&self.container, &record));
+                }
+            }
+            Stage::Ranges { left, after } => {
+                let Some(range) = left.front() else {
+                    self.stage = Stage::End;
+                    return Ok(());
+                };
+                let walk = mongo.engine.walk_collection(
+                    &self.container,
+                    range,
+                    self.direction,
+                    after.as_deref(),
+                    limit,
+                    view.as_ref(),
+                    now,
+                );
+                let page = walk.await?;
+                self.scanned += page.scanned;
+                match page.next {
+                    Some(next) => *after = Some(next),
+                    None => {
+                        left.pop_front();
+                        *after = None;
+                    }
+                }
+                for (id, record) in page.found {
+                    let document = document_of(&self.container, &record);
+                    self.push(id, mayfly_engine::collection::whole(), document);
+                }
+            }
+            Stage::Foreign(position) => {
+                let access = Access::Records(HashRange::all());
+                let scan =
+                    mongo.engine.scan(&self.container, &access, self.direction, position.take(), limit, now);
+                let page = scan.await?;
+                self.scanned += page.scanned;
+                match page.next {
+                    Some(next) => *position = Some(next),
+                    None => self.stage = Stage::End,
+                }
+                for found in page.found {
+                    let id = found.record.body().get_str("id").unwrap_or_default();
+                    let (id, key) = (DocumentId::text(id), &self.container.definition().partition_key);
+                    let partition = key.extract(found.record.body()).map_err(mayfly_engine::Error::from)?;
+                    let document = document_of(&self.container, &found.record);
+                    self.push(id, partition, document);
+                }
+            }
+            Stage::Written(walk) => {
+                let found = walk.page(mongo, limit, now).await?;
+                self.scanned += found.len();
+                if found.is_empty() {
+                    self.stage = Stage::End;
+                }
+                for found in found {
+                    let Some(id) = found.record.body().get("_id")?.map(DocumentId::value) else { continue };
+                    let document = document_of(&self.container, &found.record);
+                    self.push(id, mayfly_engine::collection::whole(), document);
+                }
+            }
+            Stage::End => {}
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, id: DocumentId, partition: PartitionKey, document: RawDocumentBuf) {
+        let written = self.txn.as_ref().is_some_and(|txn| txn.written(self.container.id, &id).is_some());
+        if !written {
+            self.ready.push_back(Found { id, partition, document });
+        }
+    }
+
+    /// Adds what the transaction has written itself; false if that was done.
+    fn lay_own_writes(&mut self) -> bool {
+        let Some(txn) = self.txn.as_ref().filter(|_| !self.own_writes) else { return false };
+        for (id, document) in txn.writes_in(self.container.id) {
+            if let Some(document) = document {
+                self.ready.push_back(Found { id, partition: mayfly_engine::collection::whole(), document });
+            }
+        }
+        self.own_writes = true;
+        true
+    }
+}
+
+/// A document as MongoDB clients see it: one that Cosmos made has its `id` as `_id`, in front.
+pub fn document_of(container: &Container, record: &Record) -> RawDocumentBuf {
+    let body = record.body();
+    if container.is_collection() {
+        return body.to_owned();
+    }
+    let mut document = RawDocumentBuf::new();
+    document.append(cstr!("_id"), body.get_str("id").unwrap_or_default());
+    for (name, value) in body.iter().map_while(std::result::Result::ok) {
+        if name.as_str() != "_id" {
+            document.append(name, value);
+        }
+    }
+    document
+}
+
+/// A document as it is stored: for Cosmos, with `_id` as its `id`.
+pub fn body_of(container: &Container, document: &RawDocument) -> Result<RawDocumentBuf> {
+    if container.is_collection() {
+        return Ok(document.to_owned());
+    }
+    let Some(RawBsonRef::String(id)) = document.get("_id")? else {
+        return Err(crate::failure::Failure::bad_value(
+            "documents of a container that was made through the NoSQL API have a text as their _id",
+        ));
+    };
+    let mut body = RawDocumentBuf::new();
+    body.append(cstr!("id"), id);
+    for element in document.iter() {
+        let (name, value) = element?;
+        if !["_id", "id"].contains(&name.as_str()) {
+            body.append(name, value);
+        }
+    }
+    Ok(body)
+}

@@ -1,0 +1,426 @@
+//! The sessions that clients have open, and the transactions in them.
+//!
+//! A transaction reads a view of the moment it began and keeps its writes to itself until it commits. While it is open,
+//! the documents it wrote are its own: another transaction that wants one is refused at once, and a write outside of
+//! transactions waits.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use bson::{Document, RawDocumentBuf};
+use mayfly_engine::{Container, DocumentId, Pending, Record, Timestamp, View, clock::pause};
+use parking_lot::Mutex;
+
+use super::SessionUse;
+use crate::{
+    call::Call,
+    failure::{Failure, Result},
+    service::Mongo,
+};
+
+/// A session that nobody used for this long is forgotten.
+pub const SESSION_MINUTES: u64 = 30;
+
+/// The longest a transaction may be open.
+const TRANSACTION_SECONDS: u64 = 60;
+
+/// How long a write outside of transactions waits for one.
+const WAIT_MS_MAX: u64 = 20_000;
+
+/// Sessions remembered at most; the least recently used go first. Their receipts are in the store.
+const SESSIONS_MAX: usize = 50_000;
+
+/// All sessions.
+#[derive(Default)]
+pub struct Sessions {
+    open: Mutex<HashMap<Vec<u8>, Session>>,
+    /// Which transaction has written a document.
+    owners: Mutex<HashMap<Place, Vec<u8>>>,
+}
+
+/// A document of a collection.
+type Place = (u32, DocumentId);
+
+struct Session {
+    used: Timestamp,
+    /// The highest number so far; −1 before the first.
+    number: i64,
+    /// What the write with that number answered, by statement; `None` if it was a transaction.
+    statements: Option<HashMap<i32, Document>>,
+    /// Whether a store may know more about the number than this table.
+    fresh: bool,
+    transaction: Option<Arc<Txn>>,
+}
+
+/// Where a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Committed,
+    Aborted,
+}
+
+/// A transaction.
+pub struct Txn {
+    began: Timestamp,
+    stage: Mutex<Stage>,
+    /// What everything was like when it began.
+    pub view: View,
+    /// What it has written so far.
+    writes: Mutex<BTreeMap<Place, Pending>>,
+}
+
+impl Txn {
+    /// A view that nobody writes to.
+    pub fn reading(view: View, now: Timestamp) -> Self {
+        Self { began: now, stage: Mutex::new(Stage::Open), view, writes: Mutex::default() }
+    }
+
+    /// What the transaction has made of a document, if it has written it: the new version, or that it is gone.
+    pub fn written(&self, container: u32, id: &DocumentId) -> Option<Option<RawDocumentBuf>> {
+        let writes = self.writes.lock();
+        writes.get(&(container, id.clone())).map(|pending| pending.after.clone())
+    }
+
+    /// All documents of a collection that it has written.
+    pub fn writes_in(&self, container: u32) -> BTreeMap<DocumentId, Option<RawDocumentBuf>> {
+        let writes = self.writes.lock();
+        let of_container = writes.iter().filter(|((other, _), _)| *other == container);
+        of_container.map(|((_, id), pending)| (id.clone(), pending.after.clone())).collect()
+    }
+}
+
+impl Sessions {
+    /// Notes that a session is in use.
+    pub fn touch(&self, id: &[u8], now: Timestamp) {
+        let mut open = self.open.lock();
+        if let Some(session) = open.get_mut(id) {
+            session.used = now;
+            return;
+        }
+        if open.len() >= SESSIONS_MAX {
+            let oldest = open.iter().filter(|(_, session)| session.transaction.is_none());
+            if let Some(id) = oldest.min_by_key(|(_, session)| session.used).map(|(id, _)| id.clone()) {
+                open.remove(&id);
+            }
+        }
+        let session = Session { used: now, number: -1, statements: None, fresh: true, transaction: None };
+        open.insert(id.to_vec(), session);
+    }
+
+    /// The open sessions, and when each was last used.
+    pub fn list(&self) -> Vec<(Vec<u8>, Timestamp)> {
+        self.open.lock().iter().map(|(id, session)| (id.clone(), session.used)).collect()
+    }
+
+    /// How many sessions are open.
+    pub fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Begins, or goes on with, a numbered write.
+    pub fn begin_write(&self, id: &[u8], number: i64) -> Result<()> {
+        let mut open = self.open.lock();
+        let Some(session) = open.get_mut(id) else { return Ok(()) };
+        if number < session.number {
+            return Err(too_old(number, session.number));
+        }
+        if number == session.number && session.statements.is_none() && session.transaction.is_some() {
+            let message =
+                format!("Given transaction number {number} does not match any in-progress transactions");
+            return Err(Failure::new(251, message));
+        }
+        if number > session.number {
+            session.number = number;
+            session.statements = Some(HashMap::new());
+            session.transaction = None;
+        }
+        Ok(())
+    }
+
+    /// What a statement of the present numbered write answered, if it was carried out.
+    pub fn answered(&self, session: &SessionUse, statement: i32) -> Option<Document> {
+        let open = self.open.lock();
+        open.get(&session.id)?.statements.as_ref()?.get(&statement).cloned()
+    }
+
+    /// Whether this process has not yet seen a numbered write of the session.
+    pub fn is_fresh(&self, id: &[u8]) -> bool {
+        self.open.lock().get(id).is_some_and(|session| session.fresh)
+    }
+
+    /// Takes in what a store remembers of the session: its last number and what was answered.
+    pub fn recall(
+        &self,
+        session: &SessionUse,
+        remembered: Option<(i64, HashMap<i32, Document>)>,
+    ) -> Result<()> {
+        let mut open = self.open.lock();
+        let Some(entry) = open.get_mut(&session.id) else { return Ok(()) };
+        entry.fresh = false;
+        let (Some((number, statements)), Some(asked)) = (remembered, session.txn_number) else {
+            return Ok(());
+        };
+        if number > asked {
+            return Err(too_old(asked, number));
+        }
+        if number == asked {
+            entry.number = number;
+            entry.statements.get_or_insert_default().extend(statements);
+        }
+        Ok(())
+    }
+
+    /// Remembers what a statement answered.
+    pub fn remember(&self, session: &SessionUse, statement: i32, answer: Document) {
+        let mut open = self.open.lock();
+        if let Some(entry) = open.get_mut(&session.id) {
+            entry.statements.get_or_insert_default().insert(statement, answer);
+        }
+    }
+
+    /// What is remembered of the present numbered write.
+    pub fn statements(&self, session: &SessionUse) -> HashMap<i32, Document> {
+        let open = self.open.lock();
+        open.get(&session.id).and_then(|entry| entry.statements.clone()).unwrap_or_default()
+    }
+
+    /// Goes one step on in a transaction, or begins it.
+    pub(super) async fn step(&self, call: &Call<'_>, session: &SessionUse) -> Result<()> {
+        let Some(number) = session.txn_number else { return Ok(()) };
+        if session.starts {
+            let view = call.mongo.engine.view(call.now).await?;
+            let mut open = self.open.lock();
+            let Some(entry) = open.get_mut(&session.id) else { return Ok(()) };
+            if number < entry.number {
+                return Err(too_old(number, entry.number));
+            }
+            if number == entry.number {
+                let message = format!("transaction {number} is already in progress on this session");
+                return Err(Failure::new(117, message));
+            }
+            let left = entry.transaction.take();
+            entry.number = number;
+            entry.statements = None;
+            entry.transaction = Some(Arc::new(Txn {
+                began: call.now,
+                stage: Mutex::new(Stage::Open),
+                view,
+                writes: Mutex::default(),
+            }));
+            drop(open);
+            if let Some(txn) = left {
+                self.release(&txn);
+            }
+            return Ok(());
+        }
+        let txn = self.find(session)?;
+        if call.now.seconds().saturating_sub(txn.began.seconds()) > TRANSACTION_SECONDS {
+            self.abort(call.mongo, session);
+        }
+        let stage = *txn.stage.lock();
+        match stage {
+            Stage::Open => Ok(()),
+            Stage::Committed => Err(Failure::new(
+                256,
+                format!("Transaction with {{ txnNumber: {number} }} has been committed."),
+            )),
+            Stage::Aborted => Err(no_such(number)),
+        }
+    }
+
+    fn find(&self, session: &SessionUse) -> Result<Arc<Txn>> {
+        let number = session.txn_number.unwrap_or(-1);
+        let open = self.open.lock();
+        let entry = open.get(&session.id).ok_or_else(|| no_such(number))?;
+        if number < entry.number {
+            return Err(too_old(number, entry.number));
+        }
+        match &entry.transaction {
+            Some(txn) if entry.number == number => Ok(txn.clone()),
+            _ => Err(no_such(number)),
+        }
+    }
+
+    /// The transaction that a command is part of.
+    pub fn transaction(&self, call: &Call<'_>) -> Result<Option<Arc<Txn>>> {
+        match &call.session {
+            Some(session) if session.in_transaction => self.find(session).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes a document in a transaction. Refused if anybody else has written it since it began.
+    pub async fn write(
+        &self,
+        call: &Call<'_>,
+        txn: &Txn,
+        container: &Arc<Container>,
+        id: &DocumentId,
+        after: Option<RawDocumentBuf>,
+        partial: bool,
+    ) -> Result<()> {
+        let Some(session) = &call.session else { return Ok(()) };
+        let place = (container.id, id.clone());
+        {
+            let mut owners = self.owners.lock();
+            match owners.get(&place) {
+                Some(owner) if *owner != session.id => return Err(conflict()),
+                _ => owners.insert(place.clone(), session.id.clone()),
+            };
+        }
+        let engine = &call.mongo.engine;
+        let before = engine.read_collection(container, id, Some(&txn.view), call.now).await?;
+        let current = engine.read_collection(container, id, None, call.now).await?;
+        let version = |record: &Option<Record>| record.as_ref().map(|record| record.lsn);
+        if version(&before) != version(&current) {
+            self.owners.lock().remove(&place);
+            return Err(conflict());
+        }
+        let mut writes = txn.writes.lock();
+        writes
+            .entry(place)
+            .and_modify(|pending| {
+                pending.after = after.clone();
+                pending.partial &= partial;
+            })
+            .or_insert_with(|| Pending {
+                container: container.clone(),
+                id: id.clone(),
+                before,
+                after,
+                partial,
+            });
+        Ok(())
+    }
+
+    /// Waits until no transaction has written the document.
+    pub async fn wait_for(&self, container: u32, id: &DocumentId) -> Result<()> {
+        if self.owners.lock().is_empty() {
+            return Ok(());
+        }
+        let place = (container, id.clone());
+        for _ in 0..WAIT_MS_MAX / 5 {
+            if !self.owners.lock().contains_key(&place) {
+                return Ok(());
+            }
+            pause(Duration::from_millis(5)).await;
+        }
+        Err(conflict())
+    }
+
+    /// Commits a transaction. A second time says the same.
+    pub async fn commit(&self, call: &Call<'_>, session: &SessionUse) -> Result<()> {
+        let txn = self.find(session)?;
+        let number = session.txn_number.unwrap_or(-1);
+        let stage = *txn.stage.lock();
+        match stage {
+            Stage::Committed => return Ok(()),
+            Stage::Aborted => return Err(no_such(number)),
+            Stage::Open => {}
+        }
+        if call.now.seconds().saturating_sub(txn.began.seconds()) > TRANSACTION_SECONDS {
+            self.abort(call.mongo, session);
+            return Err(no_such(number));
+        }
+        let pending: Vec<Pending> = txn.writes.lock().values().cloned().collect();
+        let done = call.mongo.engine.commit_pending(&pending, call.now).await;
+        *txn.stage.lock() = if done.is_ok() { Stage::Committed } else { Stage::Aborted };
+        self.release(&txn);
+        if !pending.is_empty() {
+            call.mongo.cluster_time.tick(call.now);
+        }
+        done.map_err(|error| match error {
+            mayfly_engine::Error::Contention => conflict(),
+            other => Failure::from(other),
+        })
+    }
+
+    /// Ends a transaction at the client's wish.
+    pub fn abort_asked(&self, mongo: &Mongo, session: &SessionUse) -> Result<()> {
+        let txn = self.find(session)?;
+        let number = session.txn_number.unwrap_or(-1);
+        let stage = *txn.stage.lock();
+        match stage {
+            Stage::Open => {
+                self.abort(mongo, session);
+                Ok(())
+            }
+            Stage::Committed => Err(Failure::new(
+                256,
+                format!("Transaction with {{ txnNumber: {number} }} has been committed."),
+            )),
+            Stage::Aborted => Err(no_such(number)),
+        }
+    }
+
+    /// Ends a transaction without a trace, if it is open.
+    pub fn abort(&self, _mongo: &Mongo, session: &SessionUse) {
+        if let Ok(txn) = self.find(session) {
+            let mut stage = txn.stage.lock();
+            if *stage == Stage::Open {
+                *stage = Stage::Aborted;
+            }
+            drop(stage);
+            self.release(&txn);
+        }
+    }
+
+    fn release(&self, txn: &Txn) {
+        let writes = std::mem::take(&mut *txn.writes.lock());
+        let mut owners = self.owners.lock();
+        for place in writes.keys() {
+            owners.remove(place);
+        }
+    }
+
+    /// Ends a session and what is going on in it.
+    pub fn end(&self, mongo: &Mongo, id: &[u8]) {
+        let removed = self.open.lock().remove(id);
+        if let Some(txn) = removed.and_then(|session| session.transaction) {
+            self.release(&txn);
+        }
+        mongo.cursors.kill_of_session(id);
+    }
+
+    /// Ends transactions that have been open for too long and forgets sessions that nobody uses.
+    pub fn sweep(&self, now: Timestamp) {
+        let mut late = Vec::new();
+        let mut open = self.open.lock();
+        for session in open.values() {
+            if let Some(txn) = &session.transaction
+                && now.seconds().saturating_sub(txn.began.seconds()) > TRANSACTION_SECONDS
+                && *txn.stage.lock() == Stage::Open
+            {
+                late.push(txn.clone());
+            }
+        }
+        open.retain(|_, session| now.seconds().saturating_sub(session.used.seconds()) < SESSION_MINUTES * 60);
+        drop(open);
+        for txn in late {
+            *txn.stage.lock() = Stage::Aborted;
+            self.release(&txn);
+        }
+    }
+}
+
+/// 112: somebody else has written the document.
+pub fn conflict() -> Failure {
+    Failure::new(112, "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.")
+        .label("TransientTransactionError")
+}
+
+fn no_such(number: i64) -> Failure {
+    let message = format!("Given transaction number {number} does not match any in-progress transactions.");
+    Failure::new(251, message).label("TransientTransactionError")
+}
+
+fn too_old(number: i64, last: i64) -> Failure {
+    let message = format!(
+        "Cannot start transaction {number} on session because a newer transaction {last} has already started."
+    );
+    Failure::new(225, message)
+}
