@@ -5,9 +5,12 @@
 //! `reap.rs`. A tick takes `now` and does a bounded piece of work, so tests call it with any time they like and the
 //! loop around it needs no tests.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use mayfly_storage::store::{Batch, Counter, Put, Stats, Store};
@@ -15,7 +18,7 @@ use mayfly_value::partition::PartitionKey;
 
 use crate::{
     catalog::{Catalog, Database},
-    clock::{Clock, SystemClock, Timestamp},
+    clock::{Clock, SystemClock, Timestamp, pause},
     collection::{NoPredicates, Predicates},
     container::Container,
     definition::ContainerDefinition,
@@ -31,6 +34,11 @@ use crate::{
 
 /// The layout of keys and values in the store. `docs/format.md` has a paragraph for each.
 const LAYOUT: u64 = 1;
+
+/// How often, and how far apart, a change that another node has announced is looked for before it is given up: half a
+/// second, where one takes milliseconds.
+const ANNOUNCED_LOOKS: u32 = 25;
+const ANNOUNCED_PAUSE: Duration = Duration::from_millis(20);
 
 /// A document database over an ordered store. Cheap to clone.
 #[derive(Clone)]
@@ -139,7 +147,7 @@ impl Engine {
     }
 
     /// How far the engine's time is ahead of the clock, after a crash or a step back.
-    pub fn ahead_of_clock(&self) -> std::time::Duration {
+    pub fn ahead_of_clock(&self) -> Duration {
         self.inner.timeline.ahead()
     }
 
@@ -358,15 +366,19 @@ impl Engine {
 
     /// The container as it is stored, after somebody changed it, perhaps on another node.
     ///
-    /// A floor above the stored version is a change that was announced and has not come, or never will. A change of
-    /// nothing ends it: either it comes first, and the other is made again, or it finds the other done.
+    /// A floor above the stored version is a change that was announced and has not come yet: it is waited for. If it does
+    /// not come, its node is gone, and a change of nothing ends it: either that comes first, and the other is made again,
+    /// or it finds the other done.
     pub(crate) async fn renewed(&self, container: &Container) -> Result<Arc<Container>> {
-        self.catalog().refresh().await?;
-        let current = self.reload(container)?;
-        if !self.is_behind(&current) {
-            return Ok(current);
+        for _ in 0..ANNOUNCED_LOOKS {
+            self.catalog().refresh().await?;
+            let current = self.reload(container)?;
+            if !self.is_behind(&current) {
+                return Ok(current);
+            }
+            pause(ANNOUNCED_PAUSE).await;
         }
-        self.catalog().change_container(&current, None, |_| Ok(())).await
+        self.catalog().change_container(container, None, |_| Ok(())).await
     }
 
     /// Whether another node has changed the container since this version of it.
