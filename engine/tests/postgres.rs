@@ -236,5 +236,5 @@ async fn purge_by_two_nodes_removes_each_once() {
 
 /// 100,000 take minutes without optimization; the quick run takes a part.
 fn documents_to_purge() -> u64 {
-    std::env::var("MAYFLY_PURGE_DOCUMENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(16_000)
+    std::env::var("MAYFLY_PURGE_DOCUMENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(4_000)
 }

@@ -4,6 +4,9 @@
 //! slower the server and the more writers there are, the larger the groups. Work of the background goes alone, and only
 //! between groups.
 //!
+//! A batch that waited may rely on what a group before it has just changed. That is known here, so it is refused here:
+//! many that want the same row do not ask the server one by one.
+//!
 //! Holds: once queued, a batch is decided even if its caller goes away.
 
 use std::{
@@ -25,7 +28,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    store::{Batch, Committed, MarkAt, Slot},
+    store::{Batch, Committed, Expect, Key, MarkAt, Slot, Space},
 };
 
 /// How long to wait for a group of slots that is on its way to another server.
@@ -49,6 +52,18 @@ struct Job {
 impl Waiting {
     fn push(&mut self, job: Job) {
         if is_urgent(&job.batch) { self.urgent.push(job) } else { self.background.push(job) }
+    }
+
+    /// Refuses what relies on rows that have been changed since it was queued.
+    fn refuse_late(&mut self, store: &Inner, changed: &Changed) {
+        for jobs in [&mut self.urgent, &mut self.background] {
+            for job in jobs.extract_if(.., |job| changed.refuses(&job.batch).is_some()) {
+                let key = changed.refuses(&job.batch).cloned();
+                let answer = key.map_or(Err(Error::Poisoned), |key| Err(Error::Conflict { key }));
+                count(store, std::slice::from_ref(&answer));
+                let _ = job.reply.send(answer);
+            }
+        }
     }
 }
 
@@ -80,10 +95,11 @@ pub async fn commit(store: &Arc<Inner>, slot: Slot, batch: Batch) -> Result<Comm
 async fn run(store: Arc<Inner>, slot: Slot, first: Job) {
     let mut group = vec![first];
     loop {
-        process(&store, slot, group).await;
+        let changed = process(&store, slot, group).await;
         let (urgent, background) = {
             let mut queues = store.queues.0.lock();
             let Some(waiting) = queues.get_mut(&slot) else { return };
+            waiting.refuse_late(&store, &changed);
             let urgent = choose(&mut waiting.urgent, |job| &job.batch);
             let background = (!waiting.background.is_empty()).then(|| waiting.background.remove(0));
             if urgent.is_empty() && background.is_none() {
@@ -93,16 +109,21 @@ async fn run(store: Arc<Inner>, slot: Slot, first: Job) {
             (urgent, background)
         };
         if !urgent.is_empty() {
-            process(&store, slot, urgent).await;
+            let changed = process(&store, slot, urgent).await;
+            if let Some(waiting) = store.queues.0.lock().get_mut(&slot) {
+                waiting.refuse_late(&store, &changed);
+            }
         }
         // Nothing if there is no background work: then this is a look at what came meanwhile.
         group = background.into_iter().collect();
     }
 }
 
-async fn process(store: &Arc<Inner>, slot: Slot, jobs: Vec<Job>) {
+/// Decides a group, answers, and says what it has changed.
+async fn process(store: &Arc<Inner>, slot: Slot, jobs: Vec<Job>) -> Changed {
+    let mut changed = Changed::default();
     if jobs.is_empty() {
-        return;
+        return changed;
     }
     let (batches, replies): (Vec<_>, Vec<_>) = jobs.into_iter().map(|job| (job.batch, job.reply)).unzip();
     let borrowed: Vec<&Batch> = batches.iter().collect();
@@ -120,7 +141,10 @@ async fn process(store: &Arc<Inner>, slot: Slot, jobs: Vec<Job>) {
     };
     match answers {
         Ok(answers) => {
-            for (reply, answer) in replies.into_iter().zip(answers) {
+            for ((reply, answer), batch) in replies.into_iter().zip(answers).zip(&batches) {
+                if let Ok(committed) = &answer {
+                    changed.add(batch, committed);
+                }
                 let _ = reply.send(answer);
             }
         }
@@ -129,6 +153,46 @@ async fn process(store: &Arc<Inner>, slot: Slot, jobs: Vec<Job>) {
                 let _ = reply.send(Err(copy(&error)));
             }
         }
+    }
+    changed
+}
+
+/// What guards find at keys that were just written: nothing, or a value with its version, if it is long enough for one.
+#[derive(Default)]
+struct Changed(HashMap<(Space, Vec<u8>), Option<Option<u64>>>);
+
+impl Changed {
+    fn add(&mut self, batch: &Batch, committed: &Committed) {
+        let version = |value: &[u8]| value.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+        let name = |key: &Key| (key.space, key.bytes.clone());
+        for put in &batch.puts {
+            // The numbers that the commit filled in stand in the first bytes, or nowhere that a guard looks.
+            let at_start = put.marks.iter().find(|mark| mark.at == MarkAt::Value(0));
+            let filled = at_start.and_then(|mark| committed.counters.get(usize::from(mark.advance)));
+            let is_known = put.marks.iter().all(|mark| match mark.at {
+                MarkAt::Key(_) => false,
+                MarkAt::Value(at) => at == 0 || at >= 8,
+            });
+            if is_known {
+                let found = filled.map_or_else(|| version(&put.value), |counter| Some(counter.seq));
+                self.0.insert(name(&put.key), Some(found));
+            }
+        }
+        self.0.extend(batch.deletes.iter().map(|key| (name(key), None)));
+        let counters = batch.advances.iter().zip(&committed.counters);
+        self.0.extend(counters.map(|(advance, row)| (name(&advance.counter), Some(Some(row.seq)))));
+    }
+
+    /// The first key that does not hold what a batch relies on.
+    fn refuses(&self, batch: &Batch) -> Option<&Key> {
+        let broken = batch.guards.iter().find(|guard| {
+            let found = self.0.get(&(guard.key.space, guard.key.bytes.clone()));
+            found.is_some_and(|found| match guard.expect {
+                Expect::Absent => found.is_some(),
+                Expect::Version(version) => *found != Some(Some(version)),
+            })
+        });
+        broken.map(|guard| &guard.key)
     }
 }
 
