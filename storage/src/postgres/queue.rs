@@ -184,7 +184,7 @@ impl Changed {
     }
 
     /// The first key that does not hold what a batch relies on.
-    fn refuses(&self, batch: &Batch) -> Option<&Key> {
+    fn refuses<'a>(&self, batch: &'a Batch) -> Option<&'a Key> {
         let broken = batch.guards.iter().find(|guard| {
             let found = self.0.get(&(guard.key.space, guard.key.bytes.clone()));
             found.is_some_and(|found| match guard.expect {
