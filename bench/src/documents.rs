@@ -28,7 +28,12 @@ pub fn text(n: usize) -> String {
 
 /// The id of document `n`.
 pub fn id(n: usize) -> DocumentId {
-    DocumentId::text(&format!("{n:08}"))
+    DocumentId::text(&id_text(n))
+}
+
+/// The same as text.
+pub fn id_text(n: usize) -> String {
+    format!("{n:08}")
 }
 
 /// The partition key of document `n`.

@@ -6,6 +6,7 @@
 
 pub mod documents;
 pub mod latency;
+pub mod mongo;
 pub mod mongod;
 pub mod postgres;
 pub mod replay;

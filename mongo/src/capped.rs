@@ -14,7 +14,7 @@ use mayfly_engine::{
 use crate::{
     call::integer,
     cursor::{Pull, Pulled, Source},
-    failure::Result,
+    failure::{Failure, Result},
     namespace::Collection,
     query::Query,
     service::{Mongo, to_raw},
@@ -117,13 +117,15 @@ pub struct Tail {
     awaits: bool,
     /// Documents that were found and not given yet.
     ready: VecDeque<Found>,
+    /// The last document that was found; once it is gone, what came after it may be gone too.
+    last: Option<DocumentId>,
 }
 
 impl Tail {
     /// Follows what a query asks for.
     pub fn new(query: Query, container: Arc<Container>, awaits: bool) -> Self {
         let direction = if query.reverse { Direction::Reverse } else { Direction::Forward };
-        Self { walk: Walk::new(container, direction), query, awaits, ready: VecDeque::new() }
+        Self { walk: Walk::new(container, direction), query, awaits, ready: VecDeque::new(), last: None }
     }
 }
 
@@ -132,10 +134,18 @@ impl Source for Tail {
         Box::pin(async move {
             loop {
                 let Some(found) = self.ready.pop_front() else {
-                    self.ready = self.walk.page(mongo, PAGE, now).await?.into();
-                    if self.ready.is_empty() {
-                        return Ok(Pulled::Nothing);
+                    if let Some(last) = &self.last {
+                        let container = &self.walk.container;
+                        if mongo.engine.read_collection(container, last, None, now).await?.is_none() {
+                            return Err(Failure::new(
+                                136,
+                                "the cursor's place in the capped collection was deleted",
+                            ));
+                        }
                     }
+                    self.ready = self.walk.page(mongo, PAGE, now).await?.into();
+                    let Some(newest) = self.ready.back() else { return Ok(Pulled::Nothing) };
+                    self.last = newest.record.body().get("_id")?.map(DocumentId::value);
                     continue;
                 };
                 let document = found.record.body();

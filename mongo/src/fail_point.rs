@@ -103,7 +103,7 @@ impl FailPoints {
             return None;
         }
         if let Ok(name) = armed.data.get_str("appName")
-            && call.connection.application().as_deref() != Some(name)
+            && application(call).as_deref() != Some(name)
         {
             return None;
         }
@@ -130,6 +130,16 @@ impl FailPoints {
     pub fn reply(entered: i64) -> Document {
         doc! { "count": entered, "ok": 1.0 }
     }
+}
+
+/// The name that the client's application gave itself, in this command if it is the first.
+fn application(call: &Call<'_>) -> Option<String> {
+    let of_first = || {
+        let client = call.document("client").ok()??;
+        let application = client.get_document("application").ok()?;
+        application.get_str("name").ok().map(str::to_owned)
+    };
+    call.connection.application().or_else(of_first)
 }
 
 /// The labels that were asked for, or those that such an error would have.

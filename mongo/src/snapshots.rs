@@ -26,7 +26,10 @@ const COMMANDS: [&str; 3] = ["find", "aggregate", "distinct"];
 
 /// The views that somebody may come back to, by the time that was told.
 #[derive(Default)]
-pub struct Snapshots(Mutex<BTreeMap<(u32, u32), (Timestamp, Arc<Txn>)>>);
+pub struct Snapshots(Mutex<BTreeMap<(u32, u32), Kept>>);
+
+/// When a view was taken, and the view.
+type Kept = (Timestamp, Arc<Txn>);
 
 impl Snapshots {
     /// The view that a command asks for, if it asks for one, and its time.
@@ -36,6 +39,10 @@ impl Snapshots {
             return Ok(None);
         };
         if !matches!(concern.get("level")?, Some(RawBsonRef::String("snapshot"))) {
+            return Ok(None);
+        }
+        // A cursor goes on as it began.
+        if call.info.name == "getMore" {
             return Ok(None);
         }
         if !COMMANDS.contains(&call.info.name) {

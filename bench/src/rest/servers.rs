@@ -34,6 +34,20 @@ impl Server {
         Ok(server)
     }
 
+    /// Mayfly's release binary with the MongoDB protocol on `port`, which is then the server's.
+    pub fn mayfly_for_mongo(binary: &Path, port: u16) -> io::Result<Self> {
+        let files = tempfile::tempdir()?;
+        let mut command = Command::new(binary);
+        let port_text = port.to_string();
+        command
+            .args(["--port", "0", "--mongo-port", &port_text, "--log-level", "warn", "--data-dir"])
+            .arg(files.path());
+        let mut server =
+            Self::start("Mayfly", &mut command, |line| line.starts_with("Started").then_some(port))?;
+        server._files = Some(files);
+        Ok(server)
+    }
+
     /// This program again, as the bare server.
     pub fn bare() -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -85,11 +99,21 @@ impl Server {
 
     /// Seconds of CPU it has used so far; `None` where the system does not tell.
     pub fn cpu_seconds(&self) -> Option<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
-        Some((ticks(11)? + ticks(12)?) / TICKS)
+        cpu_seconds(self.process())
     }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// Seconds of CPU that a process has used so far; `None` where the system does not tell.
+pub fn cpu_seconds(process: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
+    Some((ticks(11)? + ticks(12)?) / TICKS)
 }
 
 impl Drop for Server {

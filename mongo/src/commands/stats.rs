@@ -39,6 +39,12 @@ pub async fn of_collection(call: &Call<'_>, collection: &Collection, scale: i64)
     if count == 0 {
         stats.remove("avgObjSize");
     }
+    let options = collection.options();
+    if options.get_bool("capped").unwrap_or(false) {
+        let limit = |name: &str| options.get(name).cloned().unwrap_or(Bson::Int64(0));
+        stats.insert("max", limit("max"));
+        stats.insert("maxSize", limit("size"));
+    }
     Ok(stats)
 }
 

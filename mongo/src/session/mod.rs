@@ -13,6 +13,7 @@ use crate::{
     call::{Call, integer, wrong_type},
     commands::CommandInfo,
     failure::{Failure, Result},
+    service::{Topology, appended},
     wire::Request,
 };
 
@@ -146,7 +147,12 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if aborts {
         sessions.abort(call.mongo, session);
     }
-    reply.map_err(|failure| match failure.code {
+    // Clients of a router hand this back with their commit, whichever router they come to.
+    let token = |reply| match call.mongo.options.topology {
+        Topology::Router => appended(reply, bson::doc! { "recoveryToken": { "recoveryShardId": "mayfly" } }),
+        Topology::ReplicaSet { .. } => reply,
+    };
+    reply.map(token).map_err(|failure| match failure.code {
         112 | 251 => failure.label("TransientTransactionError"),
         _ => failure,
     })

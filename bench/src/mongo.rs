@@ -1,0 +1,66 @@
+//! A client of the MongoDB protocol that is just enough for a bench: one connection, one command at a time, no driver.
+
+use std::{
+    io::{Error, Read, Result, Write},
+    net::{Ipv4Addr, TcpStream},
+};
+
+use bson::{Document, RawDocument, RawDocumentBuf, doc};
+
+/// `OP_MSG` of the wire protocol.
+const MESSAGE: u32 = 2013;
+const HEADER_BYTES: usize = 16;
+/// Flag bits and the kind of the one section that is the command.
+const MESSAGE_HEAD: [u8; 5] = [0; 5];
+
+/// A connection.
+pub struct Client(TcpStream);
+
+impl Client {
+    /// Connects to a server on this machine.
+    pub fn connect(port: u16) -> Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        Ok(Self(stream))
+    }
+
+    /// Runs a command that must succeed, and everything it writes with it.
+    pub fn run(&mut self, command: &Document) -> Document {
+        let body = RawDocumentBuf::try_from(command).expect("a command");
+        let answer = self.call(body.as_bytes()).expect("the server answers");
+        let is_done =
+            answer.get("ok").and_then(bson::Bson::as_f64) == Some(1.0) && !answer.contains_key("writeErrors");
+        assert!(is_done, "{command}: {answer}");
+        answer
+    }
+
+    /// The documents of a collection that are still there.
+    pub fn count(&mut self, collection: &str) -> u64 {
+        let answer = self.run(&doc! { "count": collection, "$db": "bench" });
+        number(answer.get("n"))
+    }
+
+    fn call(&mut self, body: &[u8]) -> Result<Document> {
+        let length = HEADER_BYTES + MESSAGE_HEAD.len() + body.len();
+        let mut message = Vec::with_capacity(length);
+        for word in [length as u32, 1, 0, MESSAGE] {
+            message.extend_from_slice(&word.to_le_bytes());
+        }
+        message.extend_from_slice(&MESSAGE_HEAD);
+        message.extend_from_slice(body);
+        self.0.write_all(&message)?;
+        let mut head = [0; HEADER_BYTES];
+        self.0.read_exact(&mut head)?;
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let mut answer = vec![0; length.saturating_sub(HEADER_BYTES)];
+        self.0.read_exact(&mut answer)?;
+        let document = answer.get(MESSAGE_HEAD.len()..).and_then(|bytes| RawDocument::from_bytes(bytes).ok());
+        document.and_then(|raw| Document::try_from(raw).ok()).ok_or_else(|| Error::other("no document"))
+    }
+}
+
+/// A count, whichever type of number the server chose.
+pub fn number(value: Option<&bson::Bson>) -> u64 {
+    let whole = value.and_then(|n| n.as_i32().map(i64::from).or(n.as_i64()).or(n.as_f64().map(|n| n as i64)));
+    whole.unwrap_or(0) as u64
+}
