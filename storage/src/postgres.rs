@@ -101,7 +101,7 @@ impl PostgresStore {
     pub async fn open(url: &str) -> Result<Self> {
         let control = Arc::new(Server::new(url)?);
         schema::prepare(&control, true).await?;
-        let map = schema::load_map(&control, url).await?;
+        let map = schema::load_map(&control).await?;
         let inner = Inner {
             control,
             map: RwLock::new(Arc::new(map)),

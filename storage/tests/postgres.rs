@@ -1,4 +1,5 @@
 //! The store on PostgreSQL keeps the contract. Needs a server: `cargo xtask test scale` brings one.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{
     collections::BTreeSet,

@@ -299,7 +299,6 @@ fn part(batch: &Batch, slot: Slot) -> Result<Part> {
                 return Err(Error::Invalid("a mark of an advance in another slot"));
             };
             mark.advance = index as u8;
-            debug_assert!(matches!(mark.at, MarkAt::Key(_) | MarkAt::Value(_)));
         }
     }
     Ok(Part { slot, batch: part, advances })

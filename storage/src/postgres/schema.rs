@@ -57,7 +57,7 @@ pub async fn prepare(server: &Server, holds_all: bool) -> Result<()> {
 }
 
 /// Reads the map for the first time. The first server is the one with the map itself.
-pub async fn load_map(control: &Arc<Server>, _url: &str) -> Result<Map> {
+pub async fn load_map(control: &Arc<Server>) -> Result<Map> {
     read_map(control, HashMap::from([(1, control.clone())])).await
 }
 

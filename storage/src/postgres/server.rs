@@ -198,13 +198,8 @@ fn is_shutdown(code: &SqlState) -> bool {
 
 /// Whether a server that cannot be reached now may be soon. A wrong password will not become right.
 fn is_passing(error: &PoolError) -> bool {
-    match error {
-        PoolError::Backend(error) => {
-            error.code().is_none_or(|code| is_shutdown(code) || *code == SqlState::TOO_MANY_CONNECTIONS)
-        }
-        PoolError::Timeout(_) => false,
-        _ => false,
-    }
+    let PoolError::Backend(error) = error else { return false };
+    error.code().is_none_or(|code| is_shutdown(code) || *code == SqlState::TOO_MANY_CONNECTIONS)
 }
 
 /// Lets others go first.

@@ -6,7 +6,10 @@
 //! Holds: nothing is read from a server that does not hold the slot any more. A snapshot that finds out fails, and
 //! whoever wanted it takes another.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -43,7 +46,7 @@ pub struct PostgresSnapshot {
     store: Arc<Inner>,
     views: Mutex<HashMap<i32, Arc<OnceCell<View>>>>,
     /// Slots that were found where the map says.
-    held: Mutex<HashMap<Slot, ()>>,
+    held: Mutex<HashSet<Slot>>,
 }
 
 struct View {
@@ -90,10 +93,9 @@ impl PostgresSnapshot {
                         return Ok(View { connection: Some(connection), store: self.store.clone() });
                     }
                     // A connection that broke while it lay in the pool.
-                    Err(error) if attempt < 3 => {
+                    Err(_) if attempt < 3 => {
                         attempt += 1;
                         drop(Object::take(connection));
-                        let _ = error;
                     }
                     Err(error) => return Err(place.server.failed(&error)),
                 }
@@ -107,7 +109,7 @@ impl PostgresSnapshot {
     async fn enter(&self, slot: Slot) -> Result<(Place, Arc<OnceCell<View>>)> {
         let place = self.store.place(slot);
         let view = self.view(&place).await?;
-        if self.held.lock().contains_key(&slot) {
+        if self.held.lock().contains(&slot) {
             return Ok((place, view));
         }
         let client = opened(&view)?.client()?;
@@ -119,7 +121,7 @@ impl PostgresSnapshot {
         let row = ask.await.map_err(|error| place.server.failed(&error))?;
         let row = row.map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
         self.store.check_held(slot, &place, row, client).await?;
-        self.held.lock().insert(slot, ());
+        self.held.lock().insert(slot);
         Ok((place, view))
     }
 
