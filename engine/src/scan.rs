@@ -179,6 +179,7 @@ impl Engine {
         let opened = self.open(container, access, now).await?;
         let walk = Walk { wanted, ..opened.walk(access, direction) };
         let (page, next) = walk.page(position, limit, true).await?;
+        self.check_current(&opened.container).await?;
         let found = page.found.into_iter().filter_map(|row| {
             let Content::Record(record) = row.content else { return None };
             Some(Found { slot: row.slot, record, document: row.document, place: row.place })
@@ -210,6 +211,7 @@ impl Engine {
         let merged = if looks_up { Merged::No } else { merged };
         let walk = Walk { merged, ..opened.walk(&access, direction) };
         let (page, next) = walk.page(position, limit, false).await?;
+        self.check_current(&opened.container).await?;
         Ok(EntryPage { entries: page.found, next, scanned: page.scanned })
     }
 

@@ -41,6 +41,7 @@ impl Engine {
                 count += walk.count(shard, range).await?;
             }
         }
+        self.check_current(&opened.container).await?;
         Ok(count)
     }
 
@@ -77,6 +78,7 @@ impl Engine {
             })
             .await?;
         }
+        self.check_current(container).await?;
         Ok(count.max(0) as u64)
     }
 
