@@ -83,6 +83,15 @@ pub async fn container_with(
     engine.create_container(&database, definition, 1, now).await.expect("a new container")
 }
 
+/// A container of several slots for these documents.
+pub async fn container_in_slots(engine: &Engine, name: &str, slots: u32, now: Timestamp) -> Arc<Container> {
+    let one = container(engine, name, None, now).await;
+    let database = engine.database("bench").expect("it was just made");
+    let mut definition = one.definition().clone();
+    definition.name = format!("{name}-{slots}");
+    engine.create_container(&database, definition, slots, now).await.expect("a new container")
+}
+
 /// Writes documents `0..count` in batches of one logical partition, as a bulk load does.
 pub async fn load(engine: &Engine, container: &Arc<Container>, count: usize, now: Timestamp) {
     const BATCH: usize = 50;

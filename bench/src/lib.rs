@@ -9,6 +9,8 @@ pub mod latency;
 pub mod mongo;
 pub mod mongod;
 pub mod postgres;
+pub mod processes;
+pub mod query;
 pub mod replay;
 pub mod rest;
 pub mod world;

@@ -1,7 +1,7 @@
 //! A private PostgreSQL to compare with: made in a temporary folder, stopped at the end.
 //!
-//! Its programs are looked for where Debian puts them. It runs as it is installed, but for `fsync`, which is off while
-//! documents are loaded and makes no difference to reads.
+//! Its programs are looked for where Debian puts them. It runs as it is installed; what is measured of reads alone has
+//! `fsync` off while documents are loaded.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,10 +11,12 @@ use std::{
 
 use tokio_postgres::{Client, NoTls};
 
+use crate::processes;
+
 /// A running instance.
 pub struct Postgres {
     server: Child,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     /// Connected to it.
     pub client: Client,
 }
@@ -41,9 +43,19 @@ fn command(program: &Path) -> Command {
     }
 }
 
+/// Serves a connection for as long as the bench runs.
+pub fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error>> + Send + 'static) {
+    tokio::spawn(connection);
+}
+
 impl Postgres {
-    /// Makes and starts an instance with the programs in `folder`.
+    /// Makes and starts an instance with the programs in `folder`, which does not wait for the disk.
     pub async fn start(folder: &Path) -> Result<Self, String> {
+        Self::start_with(folder, &["fsync=off"]).await
+    }
+
+    /// Makes and starts an instance with these settings.
+    pub async fn start_with(folder: &Path, options: &[&str]) -> Result<Self, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         // Its user has to reach it.
         _ = Command::new("chown").arg("postgres").arg(dir.path()).stderr(Stdio::null()).status();
@@ -57,8 +69,9 @@ impl Postgres {
         let server = command(&folder.join("postgres"))
             .arg("-D")
             .arg(&data)
-            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-k"])
+            .args(["-c", "listen_addresses=", "-k"])
             .arg(dir.path())
+            .args(options.iter().flat_map(|option| ["-c", option]))
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
@@ -68,13 +81,25 @@ impl Postgres {
             match tokio_postgres::connect(&settings, NoTls).await {
                 Ok((client, connection)) => {
                     tokio::spawn(connection);
-                    return Ok(Self { server, _dir: dir, client });
+                    return Ok(Self { server, dir, client });
                 }
                 Err(error) => last = error.to_string(),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Err(last)
+    }
+
+    /// Seconds of CPU that its processes have used so far; `None` where the system does not tell.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        let file = std::fs::read_to_string(self.dir.path().join("data/postmaster.pid")).ok()?;
+        let first = file.lines().next()?.trim().parse().ok()?;
+        processes::children(first).into_iter().map(processes::cpu_seconds).sum()
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("postgres:///postgres?user=bench&host={}", self.dir.path().display())
     }
 }
 

@@ -31,13 +31,16 @@ use crate::{
     auth::{self, Credential, Keys, SignedRequest},
     call::Call,
     error::ApiError,
-    headers, http_date,
+    handlers, headers, http_date,
     reply::{Body, Reply},
     resource_token::{self, Grant},
     routes::{self, Route},
     session,
     throttle::{Budget, Throttle},
 };
+
+/// Attempts at a request while other nodes change the catalog.
+const CATALOG_ATTEMPTS: usize = 5;
 
 /// The most a request may weigh. A document of 2 MB and its envelope fit.
 const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 64 * 1024;
@@ -164,14 +167,35 @@ impl Cosmos {
             keys: &self.keys,
             grant: grant.as_ref(),
         };
-        session::check(&call, route.intent).await?;
-        let mut reply = self.within_budget(&call, route).await?;
+        let mut reply = self.by_current_catalog(&call, route).await?;
         session::stamp(&call, &mut reply).await?;
         if reply.status() != StatusCode::NOT_MODIFIED {
             reply.set_default(&DATE, http_date::format(now.seconds()));
         }
         reply.set(&CONTENT_LOCATION, format_args!("{base_url}{}", parts.uri.path().trim_start_matches('/')));
         Ok(reply)
+    }
+
+    /// Answers by the catalog as it is. Where several nodes share a store, this one's may be old: what it is asked about
+    /// the catalog itself is looked up first, and what it refuses is tried again if another node has changed something.
+    async fn by_current_catalog(&self, call: &Call<'_>, route: &Route) -> Result<Reply, ApiError> {
+        if !handlers::is_item_route(call.address) {
+            self.engine.refresh().await?;
+        }
+        let mut attempt = 0;
+        loop {
+            let answer = match session::check(call, route.intent).await {
+                Ok(()) => self.within_budget(call, route).await,
+                Err(error) => Err(error),
+            };
+            match answer {
+                Err(_) if attempt < CATALOG_ATTEMPTS && self.engine.refresh().await? => attempt += 1,
+                Err(error) if attempt < CATALOG_ATTEMPTS && self.engine.is_shared() && error.is_retry() => {
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// Runs the handler, if there is budget left for it, and takes out what it has cost.

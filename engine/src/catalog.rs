@@ -4,15 +4,28 @@
 //! one batch that raises the catalog's counter, and a new database or container takes its number from it, so
 //! numbers are never used twice. A row's value is `version:u64 number:u64 JSON`.
 //!
+//! Where several nodes share a store, each has a catalog of its own in memory. A change is decided by what is stored: it
+//! is guarded by the counter that this node has seen, and made again if another node was quicker. A container's rules
+//! reach the other nodes by the floor of its slots, which is raised before the rules change ([`Store::raise_floor`]).
+//!
 //! Dropping a container removes its row and leaves a note; its data goes later, in the background ([`crate::reap`]).
 //! Nobody can see it meanwhile, because every key begins with the container's number.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use mayfly_storage::{
     Error as StoreError,
-    store::{Advance, Batch, Counter, Direction, Expect, Guard, Key, MarkAt, PageLimit, Put, SeqMark, Store},
+    store::{
+        Advance, Batch, Counter, Direction, Expect, Guard, Key, MarkAt, PageLimit, Put, SeqMark, Snapshot,
+        Store,
+    },
 };
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -26,7 +39,7 @@ use crate::{
     error::{Error, Resource, Result},
     etag::{Etag, IfMatch},
     kept::Shelf,
-    keys::{self, CATALOG, Family, SLOTS_MAX, be_u64},
+    keys::{self, CATALOG, Family, SLOTS_MAX, Shard, be_u64},
     ttl::TtlPolicy,
 };
 
@@ -67,44 +80,85 @@ struct Names {
     containers: BTreeMap<(u32, String), Arc<Container>>,
 }
 
+/// Makes a change, again from the start as long as other nodes are quicker. A macro, because a function would have to say
+/// of the future of any change that it may move between threads, which cannot be said.
+macro_rules! change {
+    ($catalog:ident, $attempt:expr) => {{
+        let _one = $catalog.changing().await?;
+        let mut lost = 0;
+        loop {
+            match $attempt.await {
+                Err(Error::Contention) if lost < ATTEMPTS_MAX && $catalog.catch_up().await? => lost += 1,
+                done => break done,
+            }
+        }
+    }};
+}
+
 pub(crate) struct Catalog {
     store: Arc<dyn Store>,
     names: RwLock<Names>,
     shelf: RwLock<Shelf>,
+    /// The last change that is in memory.
+    seen: AtomicU64,
     /// One change at a time: the guards would sort it out, but nobody needs the retries.
     changes: Mutex<()>,
     predicates: Arc<dyn Predicates>,
 }
+
+/// All rows, read at one moment.
+struct Loaded {
+    names: Names,
+    shelf: Shelf,
+    seen: u64,
+}
+
+/// Changes that lose to another node's before it is called contention.
+const ATTEMPTS_MAX: usize = 20;
 
 const ROW_HEADER: usize = 16;
 const NAME_BYTES_MAX: usize = 255;
 
 impl Catalog {
     pub async fn open(store: Arc<dyn Store>, predicates: Arc<dyn Predicates>) -> Result<Self> {
-        let mut names = Names::default();
-        let mut database_names = BTreeMap::new();
-        for (key, value) in rows(&*store, Family::Database).await? {
-            let (version, id, row) = decode_row::<DatabaseRow>(&value)?;
-            let name = String::from_utf8(key.to_vec()).map_err(|_| Error::Corrupt("a database's name"))?;
-            database_names.insert(id, name.clone());
-            let database = Database { id, version, name: name.clone(), modified: row.modified };
-            names.databases.insert(name, Arc::new(database));
+        let Loaded { names, shelf, seen } = load(&*store, &*predicates).await?;
+        let (names, shelf, seen) = (RwLock::new(names), RwLock::new(shelf), AtomicU64::new(seen));
+        Ok(Self { store, names, shelf, seen, changes: Mutex::new(()), predicates })
+    }
+
+    /// Takes over what other nodes have changed; whether there was anything.
+    pub async fn refresh(&self) -> Result<bool> {
+        if !self.store.is_shared() {
+            return Ok(false);
         }
-        for (key, value) in rows(&*store, Family::Container).await? {
-            let (version, id, row) = decode_row::<ContainerRow>(&value)?;
-            let database = key.get(..4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
-            let database = database.filter(|database| database_names.contains_key(database));
-            let database = database.ok_or(Error::Corrupt("a container belongs to no database"))?;
-            let name = row.definition.name.clone();
-            let container = Container::new(id, database, version, row, &*predicates)?;
-            names.containers.insert((database, name), Arc::new(container));
+        if last_change(&*self.store).await? == self.seen.load(Ordering::Acquire) {
+            return Ok(false);
         }
-        let mut shelf = Shelf::default();
-        for (key, value) in rows(&*store, Family::Kept).await? {
-            shelf.load(&key, &value)?;
+        let _one = self.changes.lock().await;
+        self.catch_up().await
+    }
+
+    /// The same, for who is changing something.
+    async fn catch_up(&self) -> Result<bool> {
+        if !self.store.is_shared() || last_change(&*self.store).await? == self.seen.load(Ordering::Acquire) {
+            return Ok(false);
         }
-        let (names, shelf) = (RwLock::new(names), RwLock::new(shelf));
-        Ok(Self { store, names, shelf, changes: Mutex::new(()), predicates })
+        let loaded = load(&*self.store, &*self.predicates).await?;
+        let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
+        (*names, *shelf) = (loaded.names, loaded.shelf);
+        self.seen.store(loaded.seen, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Before the rules of containers change: no node writes by the old ones any more, and whoever reads by them finds out.
+    async fn announce(&self, containers: &[Arc<Container>]) -> Result<()> {
+        if self.store.is_shared() {
+            for container in containers {
+                let slots: Vec<_> = container.shards().map(Shard::place).collect();
+                self.store.raise_floor(&slots, container.version + 1).await?;
+            }
+        }
+        Ok(())
     }
 
     pub fn databases(&self) -> Vec<Arc<Database>> {
@@ -139,7 +193,10 @@ impl Catalog {
 
     pub async fn create_database(&self, name: &str, now: Timestamp) -> Result<Arc<Database>> {
         check_name(name)?;
-        let _one = self.changes.lock().await;
+        change!(self, self.add_database(name, now))
+    }
+
+    async fn add_database(&self, name: &str, now: Timestamp) -> Result<Arc<Database>> {
         if self.database(name).is_some() {
             return Err(Error::Exists(Resource::Database));
         }
@@ -156,7 +213,10 @@ impl Catalog {
     }
 
     pub async fn delete_database(&self, name: &str, if_match: Option<IfMatch>) -> Result<()> {
-        let _one = self.changes.lock().await;
+        change!(self, self.remove_database(name, if_match))
+    }
+
+    async fn remove_database(&self, name: &str, if_match: Option<IfMatch>) -> Result<()> {
         let database = self.database(name).ok_or(Error::NotFound(Resource::Database))?;
         check_etag(if_match, database.etag())?;
         let containers = self.containers(database.id);
@@ -170,6 +230,7 @@ impl Catalog {
             deletes.push(keys::container(database.id, container.name()));
             puts.push(dropped_row(container)?);
         }
+        self.announce(&containers).await?;
         self.commit(guards, puts, deletes, Error::Contention).await?;
         let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
         names.databases.remove(name);
@@ -195,7 +256,16 @@ impl Catalog {
                 "A container has a power of two of slots, at most {SLOTS_MAX}; not {slots}."
             )));
         }
-        let _one = self.changes.lock().await;
+        change!(self, self.add_container(database, definition.clone(), slots, now))
+    }
+
+    async fn add_container(
+        &self,
+        database: &Database,
+        definition: ContainerDefinition,
+        slots: u32,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
         if self.container(database.id, &definition.name).is_some() {
             return Err(Error::Exists(Resource::Container));
         }
@@ -223,12 +293,16 @@ impl Catalog {
     }
 
     pub async fn delete_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
-        let _one = self.changes.lock().await;
+        change!(self, self.remove_container(container, if_match))
+    }
+
+    async fn remove_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
         let current = self.current(container)?;
         check_etag(if_match, current.etag())?;
         let mut deletes = vec![keys::container(current.database, current.name())];
         deletes.extend(self.shelf().keys_below(current.id));
         let puts = vec![dropped_row(&current)?];
+        self.announce(std::slice::from_ref(&current)).await?;
         self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
         self.names.write().containers.remove(&(current.database, current.name().to_owned()));
         self.shelf.write().drop_below(current.id);
@@ -240,15 +314,24 @@ impl Catalog {
         &self,
         container: &Container,
         if_match: Option<IfMatch>,
-        change: impl FnOnce(&mut ContainerRow) -> Result<()>,
+        mut change: impl FnMut(&mut ContainerRow) -> Result<()>,
     ) -> Result<Arc<Container>> {
-        let _one = self.changes.lock().await;
+        change!(self, self.alter_container(container, if_match, &mut change))
+    }
+
+    async fn alter_container(
+        &self,
+        container: &Container,
+        if_match: Option<IfMatch>,
+        change: &mut impl FnMut(&mut ContainerRow) -> Result<()>,
+    ) -> Result<Arc<Container>> {
         let current = self.current(container)?;
         check_etag(if_match, current.etag())?;
         let mut row = current.row.clone();
         change(&mut row)?;
         // What cannot be compiled must not be stored.
         Container::new(current.id, current.database, current.version, row.clone(), &*self.predicates)?;
+        self.announce(std::slice::from_ref(&current)).await?;
         let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
         let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Error::Contention).await?;
         self.publish(Container::new(current.id, current.database, version, row, &*self.predicates)?)
@@ -263,7 +346,16 @@ impl Catalog {
         replace: bool,
     ) -> Result<Arc<Container>> {
         check_name(name)?;
-        let _one = self.changes.lock().await;
+        change!(self, self.move_container(container, database, name, replace))
+    }
+
+    async fn move_container(
+        &self,
+        container: &Container,
+        database: &Database,
+        name: &str,
+        replace: bool,
+    ) -> Result<Arc<Container>> {
         let current = self.current(container)?;
         let target = self.container(database.id, name);
         if target.is_some() && !replace {
@@ -285,6 +377,8 @@ impl Catalog {
             }
             None => guards.push(Guard { key, expect: Expect::Absent }),
         }
+        let changed: Vec<_> = [Some(&current), target.as_ref()].into_iter().flatten().cloned().collect();
+        self.announce(&changed).await?;
         let version = self.commit(guards, puts, deletes, Error::Contention).await?;
         if let Some(target) = &target {
             self.shelf.write().drop_below(target.id);
@@ -296,7 +390,7 @@ impl Catalog {
     /// Containers that were dropped and still have data.
     pub async fn dropped(&self) -> Result<Vec<(u32, DroppedRow)>> {
         let mut dropped = Vec::new();
-        for (key, value) in rows(&*self.store, Family::Dropped).await? {
+        for (key, value) in rows(&*self.store.snapshot().await?, Family::Dropped).await? {
             let id = key[..].try_into().map(u32::from_be_bytes);
             let row = serde_json::from_slice(&value).map_err(|_| Error::Corrupt("a dropped container"))?;
             dropped.push((id.map_err(|_| Error::Corrupt("a dropped container"))?, row));
@@ -328,24 +422,39 @@ impl Catalog {
         self.shelf.write()
     }
 
-    /// One change at a time.
-    pub async fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changes.lock().await
+    /// One change at a time, decided by what is stored.
+    pub async fn changing(&self) -> Result<MutexGuard<'_, ()>> {
+        let one = self.changes.lock().await;
+        self.catch_up().await?;
+        Ok(one)
     }
 
     /// Applies a change and returns its number; answers `conflict` if somebody else was faster.
     pub async fn commit(
         &self,
-        guards: Vec<Guard>,
+        mut guards: Vec<Guard>,
         puts: Vec<Put>,
         deletes: Vec<Key>,
         conflict: Error,
     ) -> Result<u64> {
         let counter = CATALOG.single(Family::Counter);
+        if self.store.is_shared() {
+            // First, so that it is the one to be named: whatever else does not hold, the catalog is not what it was.
+            let seen = self.seen.load(Ordering::Acquire);
+            let expect = if seen == 0 { Expect::Absent } else { Expect::Version(seen) };
+            guards.insert(0, Guard { key: counter.clone(), expect });
+        }
         let advances = vec![Advance { counter, stamp: 0, tally: [0, 0] }];
         let batch = Batch { guards, puts, deletes, advances, ..Batch::default() };
         match self.store.commit(batch).await {
-            Ok(committed) => Ok(committed.counters.first().map_or(0, |counter: &Counter| counter.seq)),
+            Ok(committed) => {
+                let seq = committed.counters.first().map_or(0, |counter: &Counter| counter.seq);
+                self.seen.store(seq, Ordering::Release);
+                Ok(seq)
+            }
+            Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Counter) => {
+                Err(Error::Contention)
+            }
             Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Database) => {
                 Err(Error::NotFound(Resource::Database))
             }
@@ -355,10 +464,44 @@ impl Catalog {
     }
 }
 
+/// The number of the last change that is stored.
+async fn last_change(store: &dyn Store) -> Result<u64> {
+    let row = store.get(&CATALOG.single(Family::Counter)).await?;
+    Ok(row.as_deref().and_then(Counter::decode).map_or(0, |counter| counter.seq))
+}
+
+async fn load(store: &dyn Store, predicates: &dyn Predicates) -> Result<Loaded> {
+    let snapshot = &*store.snapshot().await?;
+    let mut names = Names::default();
+    let mut database_names = BTreeMap::new();
+    for (key, value) in rows(snapshot, Family::Database).await? {
+        let (version, id, row) = decode_row::<DatabaseRow>(&value)?;
+        let name = String::from_utf8(key.to_vec()).map_err(|_| Error::Corrupt("a database's name"))?;
+        database_names.insert(id, name.clone());
+        let database = Database { id, version, name: name.clone(), modified: row.modified };
+        names.databases.insert(name, Arc::new(database));
+    }
+    for (key, value) in rows(snapshot, Family::Container).await? {
+        let (version, id, row) = decode_row::<ContainerRow>(&value)?;
+        let database = key.get(..4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+        let database = database.filter(|database| database_names.contains_key(database));
+        let database = database.ok_or(Error::Corrupt("a container belongs to no database"))?;
+        let name = row.definition.name.clone();
+        let container = Container::new(id, database, version, row, predicates)?;
+        names.containers.insert((database, name), Arc::new(container));
+    }
+    let mut shelf = Shelf::default();
+    for (key, value) in rows(snapshot, Family::Kept).await? {
+        shelf.load(&key, &value)?;
+    }
+    let row = snapshot.get(&CATALOG.single(Family::Counter)).await?;
+    let seen = row.as_deref().and_then(Counter::decode).map_or(0, |counter| counter.seq);
+    Ok(Loaded { names, shelf, seen })
+}
+
 /// All rows of a catalog family: the key's own fields, and the value.
-async fn rows(store: &dyn Store, family: Family) -> Result<Vec<(Bytes, Bytes)>> {
+async fn rows(snapshot: &dyn Snapshot, family: Family) -> Result<Vec<(Bytes, Bytes)>> {
     let mut range = CATALOG.range(family, &[]);
-    let snapshot = store.snapshot().await?;
     let mut rows = Vec::new();
     loop {
         let limit = PageLimit { rows: 1000, bytes: 1 << 20 };

@@ -45,6 +45,22 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Ends when `now()` has reached `at`, or at once if it has.
     fn sleep_until(&self, at: Timestamp) -> Sleep<'_>;
+
+    /// The current time, if the clock can tell which second it is. One that stands on another machine is known only within
+    /// some error; near the turn of a second it has to be asked.
+    fn certain(&self) -> Option<Timestamp> {
+        Some(self.now())
+    }
+
+    /// The current time, asked where the clock stands. As good as [`Clock::now`] if nobody answers.
+    fn ask(&self) -> Pin<Box<dyn Future<Output = Timestamp> + Send + '_>> {
+        Box::pin(async { self.now() })
+    }
+
+    /// Changes when another clock has taken this one's place, which may be behind it.
+    fn epoch(&self) -> u64 {
+        0
+    }
 }
 
 /// The machine's clock.

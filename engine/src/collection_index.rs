@@ -65,11 +65,11 @@ impl Engine {
             let indexes = &mut row.definition.index_rules;
             number = indexes.iter().map(|index| index.number + 1).max().unwrap_or(1).max(row.next_index);
             row.next_index = number + 1;
-            if let (Some(seconds), Some(path)) = (ttl_seconds, path.and_then(Path::from_segments)) {
+            if let (Some(seconds), Some(path)) = (ttl_seconds, path.clone().and_then(Path::from_segments)) {
                 let (policy, rule) = row.ttl.with_date_rule(&path, seconds)?;
                 (row.ttl, date_rule) = (policy, Some(rule));
             }
-            indexes.push(IndexRule { number, date_rule, building: true, ..rule });
+            indexes.push(IndexRule { number, date_rule, building: true, ..rule.clone() });
             row.modified = now.seconds();
             row.revision += 1;
             Ok(())
@@ -139,7 +139,7 @@ impl Engine {
             let indexes = &mut row.definition.index_rules;
             let number = indexes.iter().map(|index| index.number + 1).max().unwrap_or(1).max(row.next_index);
             row.next_index = number + 1;
-            indexes.push(IndexRule { number, is_default_ttl: true, building: false, ..rule });
+            indexes.push(IndexRule { number, is_default_ttl: true, building: false, ..rule.clone() });
             row.change_default(Some(default), told);
             row.definition.default_ttl = Some(default);
             row.modified = now.seconds();
@@ -162,7 +162,7 @@ impl Engine {
         let mut added = None;
         let changed = self.catalog().change_container(container, None, |row| {
             let told = now.max(self.timeline().told());
-            let mut rule = rule;
+            let mut rule = rule.clone();
             match ttl {
                 Some(ttl) if rule.is_default_ttl => {
                     let default = DefaultTtl::try_from(ttl).map_err(Error::bad_request)?;
@@ -172,7 +172,7 @@ impl Engine {
                 Some(ttl) => {
                     let seconds =
                         u32::try_from(ttl).map_err(|_| Error::bad_request("not a number of seconds"))?;
-                    match (rule.date_rule, path.and_then(Path::from_segments)) {
+                    match (rule.date_rule, path.clone().and_then(Path::from_segments)) {
                         (Some(number), _) => {
                             row.ttl = row.ttl.with_date_rule_seconds(number, Some(seconds), told)?;
                         }
@@ -256,7 +256,7 @@ impl Engine {
                         return Err(self.duplicate_of(container, &key).await?);
                     }
                     Err(StoreError::Conflict { .. }) => {
-                        *container = self.reload(container)?;
+                        *container = self.renewed(container).await?;
                         continue;
                     }
                     Err(error) => return Err(Error::from(error).into()),

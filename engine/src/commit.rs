@@ -79,7 +79,7 @@ impl Engine {
         for id in ids {
             let of_container: Vec<&Pending> = changes.iter().filter(|c| c.container.id == id).collect();
             let Some(first) = of_container.first() else { continue };
-            let container = self.reload(&first.container)?;
+            let container = self.renewed(&first.container).await?;
             let batch = self.collection_batch(&container, &of_container, now).await?;
             join(&mut whole, batch)?;
         }

@@ -5,9 +5,12 @@
 //! `reap.rs`. A tick takes `now` and does a bounded piece of work, so tests call it with any time they like and the
 //! loop around it needs no tests.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use mayfly_storage::store::{Batch, Counter, Put, Stats, Store};
@@ -15,7 +18,7 @@ use mayfly_value::partition::PartitionKey;
 
 use crate::{
     catalog::{Catalog, Database},
-    clock::{Clock, SystemClock, Timestamp},
+    clock::{Clock, SystemClock, Timestamp, pause},
     collection::{NoPredicates, Predicates},
     container::Container,
     definition::ContainerDefinition,
@@ -31,6 +34,11 @@ use crate::{
 
 /// The layout of keys and values in the store. `docs/format.md` has a paragraph for each.
 const LAYOUT: u64 = 1;
+
+/// How often, and how far apart, a change that another node has announced is looked for before it is given up: half a
+/// second, where one takes milliseconds.
+const ANNOUNCED_LOOKS: u32 = 25;
+const ANNOUNCED_PAUSE: Duration = Duration::from_millis(20);
 
 /// A document database over an ordered store. Cheap to clone.
 #[derive(Clone)]
@@ -139,7 +147,7 @@ impl Engine {
     }
 
     /// How far the engine's time is ahead of the clock, after a crash or a step back.
-    pub fn ahead_of_clock(&self) -> std::time::Duration {
+    pub fn ahead_of_clock(&self) -> Duration {
         self.inner.timeline.ahead()
     }
 
@@ -260,7 +268,7 @@ impl Engine {
         let purged = self.purged_past(container, now).await?;
         self.catalog()
             .change_container(container, if_match, |row| {
-                let mut definition = definition;
+                let mut definition = definition.clone();
                 // A front-end that knows nothing of collections leaves them as they are.
                 definition.collection = definition.collection.or_else(|| row.definition.collection.clone());
                 definition.index_rules = row.definition.index_rules.clone();
@@ -313,6 +321,10 @@ impl Engine {
         let partition = container.locate(key)?;
         let document = DocumentKey::new(&partition.hash, id);
         let record = self.stored(partition.shard, &document).await?;
+        if self.store().floor(partition.shard.place()) > container.version {
+            let current = self.renewed(container).await?;
+            return Box::pin(self.read(&current, key, id, now)).await;
+        }
         Ok(record.filter(|record| container.ttl().cuts(now).is_live(&record.life)))
     }
 
@@ -347,9 +359,57 @@ impl Engine {
         }
     }
 
-    /// The container after somebody changed it.
+    /// The container as it is in memory.
     pub(crate) fn reload(&self, container: &Container) -> Result<Arc<Container>> {
         self.catalog().current(container)
+    }
+
+    /// The container as it is stored, after somebody changed it, perhaps on another node.
+    ///
+    /// A floor above the stored version is a change that was announced and has not come yet: it is waited for. If it does
+    /// not come, its node is gone, and a change of nothing ends it: either that comes first, and the other is made again,
+    /// or it finds the other done.
+    pub(crate) async fn renewed(&self, container: &Container) -> Result<Arc<Container>> {
+        for _ in 0..ANNOUNCED_LOOKS {
+            self.catalog().refresh().await?;
+            let current = self.reload(container)?;
+            if !self.is_behind(&current) {
+                return Ok(current);
+            }
+            pause(ANNOUNCED_PAUSE).await;
+        }
+        self.catalog().change_container(container, None, |_| Ok(())).await
+    }
+
+    /// Whether another node has changed the container since this version of it.
+    pub(crate) fn is_behind(&self, container: &Container) -> bool {
+        let is_behind = |shard: Shard| self.store().floor(shard.place()) > container.version;
+        self.store().is_shared() && container.shards().any(is_behind)
+    }
+
+    /// Refuses an answer that was found by rules which another node has changed meanwhile.
+    pub(crate) async fn check_current(&self, container: &Container) -> Result<()> {
+        if self.is_behind(container) {
+            self.renewed(container).await?;
+            return Err(Error::Contention);
+        }
+        Ok(())
+    }
+
+    /// Whether other nodes may work on the same data.
+    pub fn is_shared(&self) -> bool {
+        self.store().is_shared()
+    }
+
+    /// Whether the background work that is not of one slot is this node's.
+    pub fn tends_catalog(&self) -> bool {
+        self.store().tends(CATALOG.place())
+    }
+
+    /// Takes over what other nodes have changed in the catalog; whether there was anything. A request that was refused
+    /// is worth another try then.
+    pub async fn refresh(&self) -> Result<bool> {
+        self.catalog().refresh().await
     }
 
     fn check_writable(&self) -> Result<()> {

@@ -101,6 +101,7 @@ impl Engine {
                 page.position = page.position.max(last_commit(&*snapshot, shard).await?);
             }
             if page.records.len() >= rows_max || !rows.more {
+                self.check_current(container).await?;
                 return Ok(page);
             }
         }

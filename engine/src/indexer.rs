@@ -241,7 +241,7 @@ impl Engine {
                     Ok(_) => {}
                     // Look again at this page; what was written meanwhile has its date already.
                     Err(StoreError::Conflict { .. }) => {
-                        *container = self.reload(container)?;
+                        *container = self.renewed(container).await?;
                         continue;
                     }
                     Err(error) => return Err(error.into()),

@@ -148,7 +148,7 @@ impl Engine {
     ) -> Result<Kept> {
         check_name(name)?;
         let catalog = self.catalog();
-        let _one = catalog.changing().await;
+        let _one = catalog.changing().await?;
         if self.kept_named(kind, owner, name).is_ok() {
             return Err(Error::Exists(Resource::Kept));
         }
@@ -181,7 +181,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Kept> {
         let catalog = self.catalog();
-        let _one = catalog.changing().await;
+        let _one = catalog.changing().await?;
         let current = self.kept_named(kind, kept.owner, &kept.name)?;
         check_etag(if_match, current.etag())?;
         let key = keys::kept(current.owner, kind as u8, &current.name);
@@ -211,7 +211,7 @@ impl Engine {
     /// Forgets a kept resource and what belongs to it.
     pub async fn delete_kept(&self, kind: KeptKind, kept: &Kept, if_match: Option<IfMatch>) -> Result<()> {
         let catalog = self.catalog();
-        let _one = catalog.changing().await;
+        let _one = catalog.changing().await?;
         let current = self.kept_named(kind, kept.owner, &kept.name)?;
         check_etag(if_match, current.etag())?;
         let key = keys::kept(current.owner, kind as u8, &current.name);

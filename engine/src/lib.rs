@@ -69,7 +69,7 @@ pub use metrics::{ContainerMetrics, Metrics};
 pub use position::Position;
 pub use purge::{Pace, Purged};
 pub use record::{Birth, Record};
-pub use scan::{Content, Entry, EntryPage, Found, ScanPage};
+pub use scan::{Content, Entry, EntryPage, Found, Merged, ScanPage, Wanted};
 pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl, TtlChange};
 pub use usage::{Amount, Forecast, Usage};

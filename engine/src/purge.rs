@@ -110,7 +110,10 @@ impl Engine {
     pub async fn purge(&self, now: Timestamp, pace: Pace) -> Result<Purged> {
         let mut purged = Purged::default();
         for container in self.catalog().all_containers() {
-            purged.add(self.purge_container(&container, now, pace).await?);
+            // Others of the nodes that share the store see to the rest.
+            let ours = |shard: &Shard| self.store().tends(shard.place());
+            let shards = container.shards().filter(ours).collect();
+            purged.add(self.purge_shards(&container, shards, now, pace).await?);
         }
         Ok(purged)
     }
@@ -131,10 +134,20 @@ impl Engine {
         Ok(reclaimed.map(|()| true)?)
     }
 
-    /// One tick for one container.
+    /// One tick for one container, all of it.
     pub(crate) async fn purge_container(
         &self,
         container: &Arc<Container>,
+        now: Timestamp,
+        pace: Pace,
+    ) -> Result<Purged> {
+        self.purge_shards(container, container.shards().collect(), now, pace).await
+    }
+
+    async fn purge_shards(
+        &self,
+        container: &Arc<Container>,
+        shards: Vec<Shard>,
         now: Timestamp,
         pace: Pace,
     ) -> Result<Purged> {
@@ -142,9 +155,15 @@ impl Engine {
         if !container.ttl().can_expire() && container.definition().log_minutes.is_none() {
             return Ok(purged);
         }
-        for shard in container.shards() {
+        for shard in shards {
             let mut tick = self.purge_shard(container, shard, now, pace).await?;
             purged.add(tick.purged);
+            if tick.lost && self.is_behind(container) {
+                // The next tick decides by what the container is now.
+                self.renewed(container).await?;
+                purged.more = true;
+                continue;
+            }
             if tick.lost && pace == Pace::Full {
                 // Writers are about, though nobody said so. One batch that only they can refuse who write its victims.
                 tick = self.purge_shard(container, shard, now, Pace::Gentle).await?;

@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Changes a container's row in the background, if the container is still there.
-    async fn note(&self, container: &Container, change: impl FnOnce(&mut ContainerRow)) -> Result<()> {
+    async fn note(&self, container: &Container, mut change: impl FnMut(&mut ContainerRow)) -> Result<()> {
         let noted = self.catalog().change_container(container, None, |row| {
             change(row);
             Ok(())

@@ -262,7 +262,7 @@ impl Engine {
             }
             let Some(batch) = desk.batch(receipt)? else {
                 self.narrow_coverage(&container, &desk.bodies()).await?;
-                container = self.reload(&container)?;
+                container = self.renewed(&container).await?;
                 continue;
             };
             match self.store().commit(batch).await {
@@ -275,7 +275,7 @@ impl Engine {
                     now = now.max(Timestamp::from_seconds(stamp));
                 }
                 Err(StoreError::Conflict { key }) => match Family::of(&key.bytes) {
-                    Some(Family::Container) => container = self.reload(&container)?,
+                    Some(Family::Container) => container = self.renewed(&container).await?,
                     Some(Family::Unique | Family::SecondaryUnique) => {
                         match self.unique_owner(&container, &key, now).await? {
                             UniqueOwner::Live => return Err(desk.blame(&key)),

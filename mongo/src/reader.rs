@@ -117,6 +117,10 @@ impl Reader {
     }
 
     async fn page(&mut self, mongo: &Mongo, now: Timestamp) -> Result<()> {
+        if self.pages > 0 {
+            // Others get their turn, also where the store never waits.
+            tokio::task::yield_now().await;
+        }
         let limit = if self.pages == 0 { FIRST_PAGE } else { PAGE };
         self.pages += 1;
         let view = self.txn.as_ref().map(|txn| txn.view.clone());

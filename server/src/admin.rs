@@ -77,7 +77,8 @@ async fn answer(node: &Node, request: Request<Incoming>) -> Result<Response<Body
         }
         (&Method::POST, ["explain", database, name]) => {
             let container = container(node, database, name)?;
-            explain(&node.engine, &container, &body(request, BODY_BYTES_MAX).await?).await
+            let now = node.engine.now().await?;
+            explain(&node.engine, &container, &body(request, BODY_BYTES_MAX).await?, now).await
         }
         (_, ["server" | "overview" | "metrics" | "clock" | "ttl" | "explain" | "mongo", ..]) => {
             Err(ApiError::method_not_allowed(method.as_str()))

@@ -30,7 +30,8 @@ pub fn text(
     let key = config.key.0.trim();
     let data = match config.store {
         Store::Memory => "in memory, gone at exit".to_owned(),
-        _ => config.data_dir.display().to_string(),
+        Store::Postgres(_) => format!("PostgreSQL; certificates in {}", config.data_dir.display()),
+        Store::Embedded => config.data_dir.display().to_string(),
     };
     let ca = ca_path.map_or_else(String::new, |path| format!("{}, ", path.display()));
 

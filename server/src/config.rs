@@ -112,9 +112,10 @@ impl Config {
     }
 
     fn check(&self, has_well_known_key: bool) -> Result<(), ConfigError> {
-        if let Store::Postgres(_) = self.store {
+        if let (Store::Postgres(_), true) = (&self.store, self.dev_clock) {
             return refuse(
-                "--store postgres://… is not in this version; use `embedded` (the default) or `memory`",
+                "--dev-clock is not for a store that other nodes share: they would not agree on the time. Use \
+                 `embedded` (the default) or `memory`",
             );
         }
         if self.host.is_empty() || self.host.contains(['/', ' ']) {

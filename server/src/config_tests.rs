@@ -50,7 +50,7 @@ fn refusals_say_what_to_do() {
         ("host = '0.0.0.0'", "--allow-emulator-key"),
         ("host = '::'", "--allow-emulator-key"),
         ("host = 'db.example'", "--allow-emulator-key"),
-        ("store = 'postgres://u:secret@h/db'", "not in this version"),
+        ("store = 'postgres://u:secret@h/db'\ndev-clock = true", "not agree on the time"),
         ("key = 'no base64!'", "--key: an account key must be base64"),
         ("readonly-key = ''", "--readonly-key"),
         ("port = 5000\nmongo-port = 5000", "both 5000"),

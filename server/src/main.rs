@@ -10,6 +10,7 @@ use mayfly_server::node::Node;
 use mayfly_server::run::Server;
 use mayfly_server::settings::Settings;
 use mayfly_server::signals::Signals;
+use mayfly_server::slots_command::{self, SlotsCommand};
 use mayfly_server::ttl_command::{self, TtlCommand};
 use mayfly_server::{emulator_env, log};
 use std::path::PathBuf;
@@ -43,6 +44,9 @@ enum Command {
     /// Preview, forecast or set the time to live of a container on a running server
     #[command(subcommand)]
     Ttl(TtlCommand),
+    /// Show which database server holds which slots, take in another, and move slots between them
+    #[command(subcommand)]
+    Slots(SlotsCommand),
 }
 
 #[derive(Args)]
@@ -63,7 +67,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Check { data_dir }) => run_check(&data_dir),
-        Some(Command::Ttl(command)) => run_ttl(command),
+        Some(Command::Ttl(command)) => run_command(ttl_command::run(command)),
+        Some(Command::Slots(command)) => run_command(slots_command::run(command)),
         Some(Command::Serve(serve)) => run_serve(*serve),
         None => run_serve(cli.serve),
     }
@@ -89,12 +94,13 @@ fn run_check(data_dir: &std::path::Path) -> ExitCode {
     ExitCode::from(verdict.exit_code())
 }
 
-fn run_ttl(command: TtlCommand) -> ExitCode {
+/// Runs a command that says something at its end.
+fn run_command<E: std::error::Error>(command: impl Future<Output = Result<String, E>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(1, &error),
     };
-    match runtime.block_on(ttl_command::run(command)) {
+    match runtime.block_on(command) {
         Ok(text) => {
             println!("{text}");
             ExitCode::SUCCESS

@@ -13,6 +13,7 @@ use mayfly_cosmos::{Cosmos, Options, auth::Keys, headers};
 use mayfly_engine::{
     AdjustableClock, Clock, Engine, Error, SystemClock,
     clock::{Stopwatch, pause},
+    ids::{self, Ids, RandomIds},
 };
 use mayfly_mongo::{
     Mongo, Options as MongoOptions, Topology,
@@ -21,6 +22,7 @@ use mayfly_mongo::{
 use mayfly_storage::{
     embedded::{self, EmbeddedOptions, EmbeddedStore},
     memory::MemoryStore,
+    postgres::PostgresStore,
     store::Store,
 };
 use tokio::sync::Notify;
@@ -37,6 +39,7 @@ use crate::{
     load::Load,
     metrics::{Metrics, MetricsSource},
     samples::{self, Samples},
+    server_clock::ServerClock,
     settings::{Durability, MongoTopology, Store as StoreKind},
     tasks::{Stopping, TaskSet},
 };
@@ -47,6 +50,13 @@ const HORIZON_EVERY: Duration = Duration::from_millis(400);
 /// The longest rest of a background loop that found nothing to do. A new deadline can be no nearer than this without
 /// being noticed late, and being late costs nothing but space.
 const REST_MAX: Duration = Duration::from_millis(1000);
+
+/// How often a node that shares its store asks for the time and for changes of the catalog. Nothing waits for it: whoever
+/// decides by old rules is told so by the store.
+const SHARE_EVERY: Duration = Duration::from_millis(450);
+
+/// How often it renews its part of the background work; a part lasts for half a minute.
+const TEND_EVERY_SECONDS: u64 = 5;
 
 /// Index building and removal rest as work that is a little behind: somebody waits for the index.
 const UPKEEP_BEHIND: Duration = Duration::from_secs(60);
@@ -84,18 +94,33 @@ pub struct Node {
     pub(crate) store: String,
     /// Told by the purge loop when nothing is left to purge.
     caught_up: Notify,
+    /// What it has in common with other nodes, if there may be any.
+    shared: Option<Shared>,
+}
+
+/// A store that other nodes use as well.
+struct Shared {
+    store: Arc<PostgresStore>,
+    clock: Arc<ServerClock>,
+    /// This node, among the others.
+    name: String,
 }
 
 impl Backend for Node {
     async fn open(config: &Config, metrics: &Arc<Metrics>) -> Result<Self, BackendError> {
         let dev_clock = config.dev_clock.then(|| Arc::new(AdjustableClock::running()));
-        let clock: Arc<dyn Clock> = match &dev_clock {
-            Some(clock) => clock.clone(),
-            None => Arc::new(SystemClock),
+        let (store, shared) = open_store(config).await?;
+        let clock: Arc<dyn Clock> = match (&dev_clock, &shared) {
+            (_, Some(shared)) => shared.clock.clone(),
+            (Some(clock), None) => clock.clone(),
+            (None, None) => Arc::new(SystemClock),
         };
-        let store = open_store(config).await?;
-        let engine = Engine::builder(store).clock(clock).predicates(Arc::new(mayfly_mongo::Filters));
-        let engine = engine.open().await.map_err(cannot_open)?;
+        let mut builder = Engine::builder(store).clock(clock).predicates(Arc::new(mayfly_mongo::Filters));
+        if shared.is_some() {
+            // A sweep goes through all rows of a slot, which costs such a store more than it saves.
+            builder = builder.mass(u64::MAX);
+        }
+        let engine = builder.open().await.map_err(cannot_open)?;
         settle(&engine).await;
         Ok(Self {
             cosmos: Cosmos::new(
@@ -120,6 +145,7 @@ impl Backend for Node {
             uptime: Stopwatch::start(),
             store: config.store.to_string(),
             caught_up: Notify::new(),
+            shared,
             engine,
         })
     }
@@ -153,6 +179,15 @@ impl Backend for Node {
                 pause(HORIZON_EVERY).await;
             }
         }));
+        if self.shared.is_some() {
+            let node = self.clone();
+            tasks.spawn(until(stopping.clone(), async move {
+                loop {
+                    node.share_round().await;
+                    pause(SHARE_EVERY).await;
+                }
+            }));
+        }
         let node = self.clone();
         tasks.spawn(until(stopping.clone(), async move {
             loop {
@@ -198,6 +233,20 @@ impl Backend for Node {
 }
 
 impl Node {
+    /// Keeps in step with the nodes that share the store: the time, the catalog, and who does which background work.
+    async fn share_round(&self) {
+        let Some(shared) = &self.shared else { return };
+        if let Err(error) = shared.clock.sample().await {
+            tracing::warn!("the database server does not tell the time: {error}");
+        }
+        self.log_failure("reading the catalog", self.engine.refresh().await);
+        if self.uptime.elapsed().as_secs().is_multiple_of(TEND_EVERY_SECONDS)
+            && let Err(error) = shared.store.renew_tending(&shared.name).await
+        {
+            tracing::warn!("background work is not shared out: {error}");
+        }
+    }
+
     /// One tick of purge, and the rest after it.
     async fn purge_round(&self) {
         let watch = Stopwatch::start();
@@ -245,6 +294,9 @@ impl Node {
 
     /// One tick of index building and of removing what was dropped, and the rest after it.
     async fn upkeep_round(&self) {
+        if !self.engine.tends_catalog() {
+            return pause(REST_MAX).await;
+        }
         let watch = Stopwatch::start();
         let built = self.engine.build_indexes().await;
         let reaped = self.engine.reap().await;
@@ -283,10 +335,23 @@ fn open_mongo(config: &Config, engine: &Engine) -> Arc<Mongo> {
     Mongo::new(engine.clone(), accounts, options)
 }
 
-async fn open_store(config: &Config) -> Result<Arc<dyn Store>, BackendError> {
-    if config.store == StoreKind::Memory {
-        return Ok(Arc::new(MemoryStore::new()));
+async fn open_store(config: &Config) -> Result<(Arc<dyn Store>, Option<Shared>), BackendError> {
+    match &config.store {
+        StoreKind::Memory => Ok((Arc::new(MemoryStore::new()), None)),
+        StoreKind::Embedded => Ok((open_embedded(config).await?, None)),
+        StoreKind::Postgres(url) => {
+            let refused = |error: mayfly_storage::Error| BackendError(error.to_string());
+            let store = Arc::new(PostgresStore::open(&url.0).await.map_err(refused)?);
+            let clock = ServerClock::start(store.time()).await.map_err(refused)?;
+            let name = ids::to_uuid(RandomIds.unique());
+            // Before any background work: what is not this node's it leaves to the others.
+            store.renew_tending(&name).await.map_err(refused)?;
+            Ok((store.clone(), Some(Shared { store, clock, name })))
+        }
     }
+}
+
+async fn open_embedded(config: &Config) -> Result<Arc<dyn Store>, BackendError> {
     let options = EmbeddedOptions {
         durability: match config.durability {
             Durability::Fsync => embedded::Durability::Fsync,

@@ -37,7 +37,7 @@ pub struct Settings {
     #[arg(long, env = "MAYFLY_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// Where documents are kept: embedded, memory, or postgres://… (not in this version) [default: embedded]
+    /// Where documents are kept: embedded, memory, or postgres://user:password@host/database, which many nodes may share [default: embedded]
     #[arg(long, env = "MAYFLY_STORE", value_name = "STORE", hide_env_values = true)]
     pub store: Option<Store>,
 

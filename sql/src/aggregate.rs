@@ -133,6 +133,22 @@ impl Accumulator {
         }
     }
 
+    /// Takes a value in so many times.
+    pub(crate) fn add_times(&mut self, value: Value<'_>, times: u64) -> usize {
+        let once = match self {
+            Accumulator::Count { only_true, count } if value.is_defined() => {
+                let counts = !*only_true || value.is_true();
+                *count += if counts { times as i64 } else { 0 };
+                return 0;
+            }
+            Accumulator::Extreme { .. } | Accumulator::Collect { seen: Some(_), .. } => true,
+            _ => false,
+        };
+        let again = if once { 0 } else { times.saturating_sub(1) };
+        let bytes: usize = (0..again).map(|_| self.add(value.clone())).sum();
+        bytes + self.add(value)
+    }
+
     pub(crate) fn finish(self) -> Value<'static> {
         match self {
             Accumulator::Count { count, .. } => Value::Int(count),

@@ -29,6 +29,9 @@ use crate::plan::{Block, Bound, PathStep, Slot};
 use crate::token::Span;
 use crate::value::Value;
 
+/// So many errors of one query are told.
+const ERRORS_MAX: usize = 16;
+
 /// A query that is ready to run, with what was learned on the way.
 #[derive(Debug)]
 pub(crate) struct BoundQuery {
@@ -64,9 +67,19 @@ pub(crate) fn bind(
         computed,
         joins: 0,
         udf_calls: 0,
+        errors: Vec::new(),
     };
-    let block = binder.query(tree)?;
-    Ok(BoundQuery { block, slots: binder.slots, document_paths: binder.document_paths })
+    let block = binder.query(tree);
+    let noted = binder.errors.into_iter().reduce(SqlError::and);
+    match (block, noted) {
+        (Ok(block), None) => {
+            Ok(BoundQuery { block, slots: binder.slots, document_paths: binder.document_paths })
+        }
+        (Ok(_), Some(noted)) => Err(noted),
+        (Err(error), None) => Err(error),
+        // It may only follow from the others: an order by a name that is not known is no path, either.
+        (Err(_), Some(noted)) => Err(noted),
+    }
 }
 
 struct Binder<'b> {
@@ -81,12 +94,22 @@ struct Binder<'b> {
     computed: &'b [ComputedProperty],
     joins: usize,
     udf_calls: usize,
+    /// What is wrong so far. Binding goes on, so that all of it is told at once.
+    errors: Vec<SqlError>,
 }
 
 impl Binder<'_> {
     fn new_slot(&mut self) -> Slot {
         self.slots += 1;
         self.slots - 1
+    }
+
+    /// Takes note of an error; what it is about is bound as if it were nothing.
+    fn note(&mut self, error: SqlError) -> Bound {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(error);
+        }
+        Bound::Constant(Value::Undefined)
     }
 
     fn text_of(&self, span: Span) -> &str {

@@ -17,17 +17,31 @@ pub struct SqlError {
     pub message: String,
     /// Where the fault lies: UTF-16 offsets into the text, the end exclusive. None if it has no place.
     pub location: Option<(usize, usize)>,
+    /// What else is wrong with the query, in the order of the text.
+    pub more: Vec<SqlError>,
 }
 
 impl SqlError {
     /// An error at a place of the text.
     pub(crate) fn new(code: &'static str, message: impl Into<String>, span: Span) -> SqlError {
-        SqlError { code: Some(code), message: message.into(), location: Some((span.start, span.end)) }
+        let location = Some((span.start, span.end));
+        SqlError { code: Some(code), message: message.into(), location, more: Vec::new() }
     }
 
     /// An error for which the service's code is not known.
     pub(crate) fn uncoded(message: impl Into<String>, span: Span) -> SqlError {
-        SqlError { code: None, message: message.into(), location: Some((span.start, span.end)) }
+        let location = Some((span.start, span.end));
+        SqlError { code: None, message: message.into(), location, more: Vec::new() }
+    }
+
+    /// Both, in the order of the text.
+    pub(crate) fn and(mut self, other: SqlError) -> SqlError {
+        let mut all = std::mem::take(&mut self.more);
+        all.extend([self, other]);
+        all.sort_by_key(|error| error.location);
+        all.dedup();
+        let first = all.remove(0);
+        SqlError { more: all, ..first }
     }
 
     /// The same error with its place counted as clients count: in UTF-16 units instead of bytes.
@@ -37,12 +51,24 @@ impl SqlError {
             before.map(|(_, character)| character.len_utf16()).sum()
         };
         self.location = self.location.map(|(start, end)| (units(start), units(end)));
+        self.more = self.more.into_iter().map(|error| error.located_in(text)).collect();
         self
     }
 
     /// The body of the service's answer.
     pub fn to_json(&self) -> String {
-        let mut out = br#"{"errors":[{"severity":"Error""#.to_vec();
+        let mut out = br#"{"errors":["#.to_vec();
+        self.write_json(&mut out);
+        for error in &self.more {
+            out.push(b',');
+            error.write_json(&mut out);
+        }
+        out.extend_from_slice(b"]}");
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"severity":"Error""#);
         if let Some((start, end)) = self.location {
             out.extend_from_slice(format!(r#","location":{{"start":{start},"end":{end}}}"#).as_bytes());
         }
@@ -55,9 +81,8 @@ impl SqlError {
             None => {}
         }
         out.extend_from_slice(br#","message":"#);
-        write_string(&self.message, &mut out);
-        out.extend_from_slice(b"}]}");
-        String::from_utf8_lossy(&out).into_owned()
+        write_string(&self.message, out);
+        out.push(b'}');
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn correlated<'v, 'x>(
     };
     let mut groups = Groups::new(group);
     rows(block, env, &mut |env| {
-        groups.add(env, &mut memory)?;
+        groups.add(env, 1, &mut memory)?;
         Ok(Flow::More)
     })?;
     for found in groups.finish() {

@@ -226,6 +226,12 @@ impl Block {
         input_streams && self.group.is_none() && !self.distinct && in_order_of_arrival
     }
 
+    /// Whether documents that are alike in all that is read of them can come as one: only how many there are matters.
+    pub(crate) fn merges_alike(&self) -> bool {
+        let sorts = !self.order.is_empty() || self.rank.is_some();
+        matches!(self.input, Input::Documents { .. }) && (self.group.is_some() || (self.distinct && !sorts))
+    }
+
     pub(crate) fn reads_documents(&self) -> bool {
         match &self.input {
             Input::Once => false,

@@ -100,6 +100,11 @@ impl Plan {
         self.bound.block.reads_documents()
     }
 
+    /// Whether documents that are alike in all that is read of them can be pushed as one, with their number.
+    pub fn merges_alike(&self) -> bool {
+        self.bound.block.merges_alike()
+    }
+
     /// TOP, or OFFSET and LIMIT.
     pub fn limit(&self) -> RowLimit {
         RowLimit { offset: self.bound.block.offset, limit: self.bound.block.limit }
@@ -156,16 +161,34 @@ impl Plan {
     /// What tells, without the rest of the query, that a document gives no rows. None if the filter is not about the
     /// document alone.
     pub fn prefilter<'p>(&'p self, context: Context<'p>) -> Option<Prefilter<'p>> {
+        self.prefilter_of(context, |_| true)
+    }
+
+    /// The same for something that has only these paths of a document: the conditions that read nothing else. None if
+    /// there is no such condition.
+    pub fn part_filter<'p>(&'p self, context: Context<'p>, paths: &[Vec<String>]) -> Option<Prefilter<'p>> {
+        self.prefilter_of(context, |condition| hints::reads_only(&self.bound, condition, paths))
+    }
+
+    fn prefilter_of<'p>(
+        &'p self,
+        context: Context<'p>,
+        is_wanted: impl Fn(&Bound) -> bool,
+    ) -> Option<Prefilter<'p>> {
         let block = &self.bound.block;
         let Input::Documents { slot } = block.input else { return None };
         let is_document = |slot| self.bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
-        let filter = block.filter.as_ref()?;
+        let conditions = match block.filter.as_ref()? {
+            Bound::And(operands) => operands.iter().collect(),
+            filter => vec![filter],
+        };
+        let conditions: Vec<_> = conditions.into_iter().filter(|condition| is_wanted(condition)).collect();
         let sources: Vec<_> = block.sources.iter().map(|source| source.slot).collect();
-        if block.rank.is_some() || !sources.iter().all(|slot| is_document(*slot)) {
+        if conditions.is_empty() || block.rank.is_some() || !sources.iter().all(|slot| is_document(*slot)) {
             return None;
         }
         let aliases = std::iter::once(slot).chain(sources).collect();
-        Some(Prefilter { filter, aliases, slots: self.bound.slots, context })
+        Some(Prefilter { conditions, aliases, slots: self.bound.slots, context })
     }
 
     /// The rows of a query that only counts, given the count.
@@ -190,7 +213,8 @@ impl Plan {
 
 /// The filter of a query, on its own.
 pub struct Prefilter<'p> {
-    filter: &'p Bound,
+    /// All of them have to hold.
+    conditions: Vec<&'p Bound>,
     /// The slots that are the document.
     aliases: Vec<usize>,
     slots: usize,
@@ -204,7 +228,9 @@ impl Prefilter<'_> {
         for slot in &self.aliases {
             env.set(*slot, Value::Object(Object::Document(*document)));
         }
-        eval(self.filter, &mut env).map_or(true, |passes| passes.is_true())
+        self.conditions
+            .iter()
+            .all(|condition| eval(condition, &mut env).map_or(true, |value| value.is_true()))
     }
 }
 
@@ -230,9 +256,11 @@ pub struct WindowRun<'p> {
 }
 
 impl<'p> WindowRun<'p> {
-    /// Gives the query the next document; `place` orders documents that the query does not.
-    pub fn push(&mut self, document: &Document<'_>, place: &[u8]) -> Result<(), EvalError> {
+    /// Gives the query the next document; `place` orders documents that the query does not. It stands for `times`
+    /// documents: more than one only if the plan [merges alike ones](Plan::merges_alike).
+    pub fn push(&mut self, document: &Document<'_>, place: &[u8], times: u64) -> Result<(), EvalError> {
         self.stage.begin(place);
+        self.stage.repeat(times);
         let document = Value::Object(Object::Document(*document));
         self.stage.push(document, &self.context).map(|_| ())
     }
@@ -275,6 +303,13 @@ impl<'p> Run<'p> {
             self.kept.push(row.into_owned());
         }
         Ok(Vec::new())
+    }
+
+    /// The same for a document that stands for `times`: more than one only if the plan
+    /// [merges alike ones](Plan::merges_alike). It gives no rows before the end.
+    pub fn push_times(&mut self, document: &Document<'_>, times: u64) -> Result<(), EvalError> {
+        self.stage.repeat(times);
+        self.push(document).map(|_| ())
     }
 
     /// Whether further documents cannot change the rows any more: the scan may stop.

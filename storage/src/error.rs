@@ -30,6 +30,13 @@ pub enum Error {
     /// An earlier failure closed the store for writes. Open it again.
     #[error("the store is closed for writes after an earlier failure")]
     Poisoned,
+    /// A server on the network cannot be reached, or was lost before it answered. Nothing may be assumed about this
+    /// batch; the store goes on, so try again.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// The slot is on its way to another server, or went there. Take another snapshot and try again.
+    #[error("the slot has moved to another server")]
+    Moved,
     /// The directory is not one of ours, or of a version we do not know, or damaged. The message says what to do.
     #[error("{0}")]
     Unusable(String),

@@ -1,7 +1,7 @@
 //! Ordered bytes: snapshots and guarded atomic batches, embedded or remote.
 //!
 //! Start at [`store`]: the contract. [`memory`] is the reference for what it means, [`embedded`] the one that
-//! keeps files, and [`conformance`] the suite both pass. This crate knows no documents and no time, and depends
+//! keeps files, [`postgres`] the one that many nodes share, and [`conformance`] the suite all pass. This crate knows no documents and no time, and depends
 //! on no sibling.
 
 pub mod batch;
@@ -9,8 +9,10 @@ pub mod conformance;
 pub mod embedded;
 pub mod error;
 pub mod memory;
+pub mod postgres;
 pub mod store;
 
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore};
 pub use error::{Error, Result};
 pub use memory::MemoryStore;
+pub use postgres::PostgresStore;

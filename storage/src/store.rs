@@ -11,7 +11,7 @@
 //!                             Committed { seqs }            Conflict: read again, decide again
 //! ```
 //!
-//! Three things deserve a word.
+//! Four things deserve a word.
 //!
 //! *Slots.* A [`Key`] names the [`Slot`] it lives in. An embedded store keeps all slots in one tree and ignores
 //! the number; a distributed one places slots on servers by it. The same bytes are never used in two slots, so
@@ -20,6 +20,10 @@
 //! *Sequences.* Commit order inside a slot is only known at commit. An [`Advance`] asks the store to raise a
 //! counter row by one, and [`SeqMark`]s say where in the batch's own keys and values the new number is written
 //! (eight bytes, big-endian). Nobody can observe number n + 1 before n: that is the order of a change feed.
+//!
+//! *Rows of other slots.* A batch is of one slot, as a rule, and may guard a row of [`COMMON_SLOT`] by its version: the
+//! definition that it was decided by, say. All batches of a slot guard the same one, if they guard any; and whoever
+//! changes it calls [`Store::raise_floor`] first.
 //!
 //! *Stamps.* An advance also carries a `stamp` that may never go down along the sequence: a batch with a smaller
 //! one is refused as [`Error::Stale`](crate::Error::Stale). What the number means is the caller's business.
@@ -39,6 +43,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The unit of placement. An opaque number to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
+
+/// The slot whose rows batches of other slots may rely on, by their version; see [`Store::raise_floor`].
+pub const COMMON_SLOT: Slot = Slot(0);
 
 /// Which tree a key lives in. A hint about value size, so that a backend may keep large values apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -353,6 +360,33 @@ pub trait Store: Send + Sync + 'static {
 
     /// Figures for people.
     fn stats(&self) -> Stats;
+
+    /// Whether others may write to the same place, so that what was read once may be old.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Refuses from here on every batch for these slots that guards a row of [`COMMON_SLOT`] by a version below `floor`.
+    ///
+    /// Call it before such a row is changed, with the version it has and one: a store that is spread over servers cannot
+    /// look at the row itself. A store in one place looks, and has nothing to do here.
+    fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
+        let _ = (slots, floor);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Whether the background work of a slot is this process's, at the moment. Effort is all that rests on it.
+    fn tends(&self, slot: Slot) -> bool {
+        let _ = slot;
+        true
+    }
+
+    /// The highest floor of a slot that this store has met, in any answer. Whoever decides by a version below it decides
+    /// by what is old.
+    fn floor(&self, slot: Slot) -> u64 {
+        let _ = slot;
+        0
+    }
 }
 
 /// A view that does not change.

@@ -184,6 +184,22 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         })
     }
 
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
+        self.inner.raise_floor(slots, floor)
+    }
+
+    fn tends(&self, slot: Slot) -> bool {
+        self.inner.tends(slot)
+    }
+
+    fn floor(&self, slot: Slot) -> u64 {
+        self.inner.floor(slot)
+    }
+
     fn stats(&self) -> Stats {
         self.inner.stats()
     }

@@ -5,13 +5,14 @@
 //! shows what a crash after each commit would leave.
 //!
 //! Above it, [`world`] is an engine whose store, clock and identifiers belong to the test; [`script`] and
-//! [`commands`] run tests that are text; [`model`] says what the engine must answer, and [`trace`] holds it to that.
+//! [`commands`] run tests that are text; [`postgres`] brings empty stores on a real server; [`model`] says what the engine must answer, and [`trace`] holds it to that.
 
 pub mod commands;
 pub mod crash;
 pub mod faulty;
 pub mod mirror;
 pub mod model;
+pub mod postgres;
 pub mod recorder;
 pub mod script;
 pub mod trace;

@@ -169,6 +169,8 @@ fn kind(error: &Error) -> (u8, Option<&Key>, Option<u64>) {
         Error::Failed(_) => (3, None, None),
         Error::Poisoned => (4, None, None),
         Error::Unusable(_) => (5, None, None),
+        Error::Unreachable(_) => (6, None, None),
+        Error::Moved => (7, None, None),
     }
 }
 
@@ -180,6 +182,8 @@ fn copy(error: &Error) -> Error {
         Error::Failed(what) => Error::Failed(what.clone()),
         Error::Poisoned => Error::Poisoned,
         Error::Unusable(what) => Error::Unusable(what.clone()),
+        Error::Unreachable(what) => Error::Unreachable(what.clone()),
+        Error::Moved => Error::Moved,
     }
 }
 

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use mayfly_storage::{
     Result,
     store::{
-        Batch, BoxFuture, Cleared, Committed, Counter, Key, KeyRange, Snapshot, Space, Stats, Store, Urgency,
-        Withered,
+        Batch, BoxFuture, Cleared, Committed, Counter, Key, KeyRange, Slot, Snapshot, Space, Stats, Store,
+        Urgency, Withered,
     },
 };
 use parking_lot::Mutex;
@@ -105,6 +105,22 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
         self.inner.reclaim()
     }
 
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
+        self.inner.raise_floor(slots, floor)
+    }
+
+    fn tends(&self, slot: Slot) -> bool {
+        self.inner.tends(slot)
+    }
+
+    fn floor(&self, slot: Slot) -> u64 {
+        self.inner.floor(slot)
+    }
+
     fn stats(&self) -> Stats {
         self.inner.stats()
     }
@@ -145,7 +161,7 @@ impl Display for At<'_> {
 mod tests {
     use mayfly_storage::{
         MemoryStore, conformance,
-        store::{Advance, Expect, Guard, MarkAt, Put, SeqMark, Slot},
+        store::{Advance, Expect, Guard, MarkAt, Put, SeqMark},
     };
 
     use super::*;

@@ -13,6 +13,8 @@
 //! - [`keycode`]: the same order as bytes of a key.
 //! - [`partition`]: partition keys, the hashes the SDKs also compute, and slots.
 //! - [`digest`]: a short stand-in for a long value.
+//! - [`field`]: one property of a document, quickly.
+//! - [`vector`]: an array as numbers.
 //! - [`foreign`]: what can be wrong with BSON bytes.
 //!
 //! Holds: everything here is synchronous, does no I/O, reads no clock, and never panics, whatever bytes it
@@ -25,6 +27,7 @@
 pub use bson;
 
 pub mod digest;
+pub mod field;
 pub mod foreign;
 pub mod json;
 pub mod keycode;
@@ -32,6 +35,7 @@ pub mod number;
 pub mod order;
 pub mod partition;
 pub mod path;
+pub mod vector;
 pub mod walk;
 
 pub use foreign::BsonError;

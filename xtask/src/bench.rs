@@ -21,15 +21,15 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
         server::build()?;
     }
     let mut prepared = Vec::new();
-    if name == "rest" {
-        prepared = prepare_rest()?;
+    if name == "rest" || name == "query" {
+        prepared = prepare_peers()?;
     }
     let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
     shell::run(command.args(prepared).args(arguments))
 }
 
-/// The REST bench runs the server's binary, and beside it a peer where there is npm.
-fn prepare_rest() -> Result<Vec<OsString>> {
+/// The benches over HTTP run the server's binary, and beside it a peer where there is npm.
+fn prepare_peers() -> Result<Vec<OsString>> {
     server::build()?;
     let folder = root().join("bench/peer");
     let mut npm = Command::new("npm");

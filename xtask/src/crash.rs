@@ -15,7 +15,7 @@
 
 mod ledger;
 mod random;
-mod writer;
+pub mod writer;
 
 use std::{
     path::Path,
@@ -36,7 +36,7 @@ use crate::{
     server::{self, Server},
     shell::{self, Result, failure, target},
 };
-use ledger::Tally;
+pub use ledger::Tally;
 use random::Random;
 use writer::Writer;
 
@@ -162,7 +162,7 @@ impl Driver<'_> {
     }
 }
 
-fn create_containers(port: u16) -> Result<()> {
+pub fn create_containers(port: u16) -> Result<()> {
     let mut client = Client::connect(port)?;
     let mut create = |path: &str, body: serde_json::Value| {
         let answer = client.send("POST", path, &[], body.to_string().as_bytes())?;

@@ -1,6 +1,6 @@
 //! Project tasks. `cargo xtask` without arguments lists them.
 //!
-//! One file per task, and five that they share: `shell` runs programs, `server` runs a Mayfly, `servers` those that suites
+//! One file per task, and six that they share: `shell` runs programs, `server` runs a Mayfly, `postgres` a PostgreSQL, `servers` those that suites
 //! of clients need, `client` speaks to one, `machine` is the door to the clock. A task prints the commands it runs, so that any step can be repeated by hand.
 
 mod bench;
@@ -12,6 +12,8 @@ mod docs;
 mod machine;
 mod mongo;
 mod portal;
+mod postgres;
+mod scale;
 mod sdk;
 mod server;
 mod servers;
@@ -29,9 +31,9 @@ cargo xtask docs                write what is generated in docs/
 cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
-Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), sdk (Python
-and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), clients (Java and Go SDKs), conformance (a quick
-part of what the Python SDK ships), portal (the web portal, in a browser).
+Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), scale (several
+nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), clients (Java
+and Go SDKs), conformance (a quick part of what the Python SDK ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {

@@ -10,14 +10,23 @@ use std::{
 
 use crate::shell::{Failure, Result, cargo, failure, run, target};
 
+/// Names a binary to run instead of the release that is built otherwise.
+const BINARY: &str = "MAYFLY_BINARY";
+
 /// Builds the release binary.
 pub fn build() -> Result<PathBuf> {
+    if std::env::var_os(BINARY).is_some() {
+        return Ok(binary());
+    }
     run(&mut cargo(&["build", "--release", "--package", "mayfly"]))?;
     Ok(binary())
 }
 
 /// Where the release binary is.
 pub fn binary() -> PathBuf {
+    if let Some(given) = std::env::var_os(BINARY) {
+        return given.into();
+    }
     target().join("release").join(format!("mayfly{}", std::env::consts::EXE_SUFFIX))
 }
 

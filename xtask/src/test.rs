@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     clients, conformance, crash, docs,
     machine::Stopwatch,
-    mongo, portal, sdk,
+    mongo, portal, scale, sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
     tidy,
 };
@@ -18,10 +18,11 @@ struct Group {
     within: Option<&'static str>,
 }
 
-const GROUPS: [Group; 8] = [
+const GROUPS: [Group; 9] = [
     Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, within: None },
     Group { name: "scripts", what: "golden scripts", run: scripts, within: Some("unit") },
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
+    Group { name: "scale", what: "several nodes on PostgreSQL servers", run: scale::run, within: None },
     Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, within: None },
     Group {
         name: "mongo",
@@ -89,7 +90,7 @@ fn scripts() -> Result<String> {
 }
 
 /// `test result: ok. 12 passed; 0 failed; …`
-fn libtest(line: &str) -> Option<Count> {
+pub fn libtest(line: &str) -> Option<Count> {
     let (passed, rest) = line.strip_prefix("test result: ")?.split_once(". ")?.1.split_once(" passed; ")?;
     Some(Count { passed: passed.parse().ok()?, failed: rest.split_once(" failed")?.0.parse().ok()? })
 }

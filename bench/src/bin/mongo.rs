@@ -24,7 +24,8 @@ use mayfly_bench::{
     median,
     mongo::{Client, number},
     mongod::Mongod,
-    rest::servers::{Server, cpu_seconds},
+    processes::cpu_seconds,
+    rest::servers::Server,
 };
 
 #[derive(Parser)]

@@ -1,39 +1,47 @@
-//! Queries over 100,000 documents of 1 KB, through HTTP, beside PostgreSQL with the same documents and indexes.
+//! Queries over documents of 1 KB, through HTTP, beside PostgreSQL and a peer with the same documents.
 //!
 //! ```text
 //! cargo xtask bench query
 //! cargo xtask bench query --documents 20000 --postgres /usr/lib/postgresql/15/bin
+//! cargo xtask bench query --part memory
 //! ```
 //!
-//! Both are asked over one connection, one question after the other, in turns. PostgreSQL's statements are prepared;
-//! Mayfly gets a text each time, as its clients send it.
+//! All are asked over one connection, one question after the other, in turns. PostgreSQL's statements are prepared;
+//! the others get a text each time, as their clients send it.
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
-use std::{path::PathBuf, time::Instant};
-
-use bytes::Bytes;
-use clap::Parser;
-use http_body_util::{BodyExt as _, Full};
-use hyper::{Method, Request, StatusCode, client::conn::http1::SendRequest, header};
-use hyper_util::rt::TokioIo;
-use mayfly_bench::{median, postgres};
-use mayfly_cosmos::{address::Address, auth, headers, http_date};
-use mayfly_engine::{Clock as _, SystemClock};
-use mayfly_server::{
-    config::{Config, parse_toml},
-    node::Node,
-    run::Server,
-    signals::Signals,
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Instant,
 };
-use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio_postgres::types::ToSql;
+
+use clap::Parser;
+use mayfly_bench::{
+    median, postgres,
+    query::{
+        client::{self, Client},
+        questions::{QUESTIONS, Question, document},
+        search::{DIMENSIONS, questions},
+    },
+    rest::servers::Server,
+};
+use tokio_postgres::{Statement, types::ToSql};
 
 #[derive(Parser)]
 struct Options {
-    /// Documents
+    /// What to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "speed,memory,search")]
+    part: Vec<Part>,
+    /// Documents of the part about speed
     #[arg(long, default_value_t = 100_000)]
     documents: usize,
+    /// Documents of the part about memory
+    #[arg(long, default_value_t = 1_000_000)]
+    many: usize,
+    /// Documents of the part about searches
+    #[arg(long, default_value_t = 20_000)]
+    searched: usize,
     /// Rounds of each measurement
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -43,173 +51,48 @@ struct Options {
     /// The folder with PostgreSQL's programs
     #[arg(long)]
     postgres: Option<PathBuf>,
+    /// The folder where `npm ci` was run for the peer; without it there is no peer
+    #[arg(long)]
+    peer: Option<PathBuf>,
+    /// Documents in the peer: it takes minutes to answer with as many as the others have
+    #[arg(long, default_value_t = 10_000)]
+    peer_documents: usize,
+    /// The port the peer gets
+    #[arg(long, default_value_t = 18_598)]
+    peer_port: u16,
+    /// The server's binary; the one beside this program unless said otherwise
+    #[arg(long)]
+    mayfly: Option<PathBuf>,
     /// Only questions whose name has this in it
     #[arg(long)]
     only: Option<String>,
 }
 
-/// One thing to ask both.
-struct Question {
-    name: &'static str,
-    /// With `@p` for the parameter.
-    cosmos: &'static str,
-    /// With `$1` for the parameter.
-    sql: &'static str,
-    /// How many different parameters.
-    parameters: usize,
-    rows: usize,
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Time and CPU of each question
+    Speed,
+    /// How much memory sorting and grouping take
+    Memory,
+    /// Searches among vectors and texts
+    Search,
 }
 
-const QUESTIONS: [Question; 6] = [
-    Question {
-        name: "equality, 10 rows",
-        cosmos: "SELECT * FROM c WHERE c.user = @p",
-        sql: "SELECT body::text FROM docs WHERE (body->>'user')::int = $1",
-        parameters: 1000,
-        rows: 10,
-    },
-    Question {
-        name: "range, 100 rows",
-        cosmos: "SELECT * FROM c WHERE c.score >= @p AND c.score < @p + 100",
-        sql: "SELECT body::text FROM docs WHERE (body->>'score')::int >= $1 AND (body->>'score')::int < $1 + 100",
-        parameters: 900,
-        rows: 100,
-    },
-    Question {
-        name: "ORDER BY, LIMIT 10",
-        cosmos: "SELECT * FROM c ORDER BY c.score OFFSET 0 LIMIT 10",
-        sql: "SELECT body::text FROM docs ORDER BY (body->>'score')::int OFFSET 0 LIMIT 10",
-        parameters: 0,
-        rows: 10,
-    },
-    Question {
-        name: "COUNT of an indexed value",
-        cosmos: "SELECT VALUE COUNT(1) FROM c WHERE c.kind = @p",
-        sql: "SELECT count(*)::text FROM docs WHERE (body->>'kind')::int = $1",
-        parameters: 100,
-        rows: 1,
-    },
-    Question {
-        name: "GROUP BY, 100 groups",
-        cosmos: "SELECT c.kind, COUNT(1) AS n FROM c GROUP BY c.kind",
-        sql: "SELECT body->>'kind', count(*)::text FROM docs GROUP BY 1",
-        parameters: 0,
-        rows: 100,
-    },
-    Question {
-        name: "full scan, 10 rows",
-        cosmos: "SELECT * FROM c WHERE c.rare = @p",
-        sql: "SELECT body::text FROM docs WHERE (body->>'rare')::int = $1",
-        parameters: 1000,
-        rows: 10,
-    },
-];
-
-/// Document `n` of `count`: about 1 KB.
-fn document(n: usize, count: usize) -> String {
-    let tenth = count / 10;
-    format!(
-        r#"{{"id":"{n:08}","pk":"p{}","name":"session {n}","user":{},"score":{},"kind":{},"active":{},"tags":["a","b"],"address":{{"city":"Lisbon","zip":"{:05}"}},"rare":{},"payload":"{}"}}"#,
-        n % 1000,
-        n % tenth,
-        // Prime to the count: every score once, in no order.
-        n * 7919 % count,
-        n % 100,
-        n.is_multiple_of(2),
-        n % 99_999,
-        n % tenth,
-        "mayfly ".repeat(105)
-    )
-}
-
-struct Mayfly {
-    connection: SendRequest<Full<Bytes>>,
-    key: auth::Key,
-}
-
-impl Mayfly {
-    async fn connect(address: std::net::SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("a running server");
-        stream.set_nodelay(true).expect("a socket");
-        let (sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("a connection");
-        tokio::spawn(connection);
-        let key = auth::Key::from_base64(auth::EMULATOR_KEY).expect("a key");
-        Self { connection: sender, key }
+#[tokio::main]
+async fn main() -> io::Result<()> {
+    let options = Options::parse();
+    let beside = std::env::current_exe()?.with_file_name(format!("mayfly{}", std::env::consts::EXE_SUFFIX));
+    let binary = options.mayfly.as_ref().unwrap_or(&beside);
+    if options.part.contains(&Part::Speed) {
+        speed(&options, binary).await?;
     }
-
-    async fn send(&mut self, path: &str, extra: &[(&str, &str)], body: String) -> (StatusCode, Bytes) {
-        let date = http_date::format(SystemClock.now().seconds());
-        let address = Address::parse(path).expect("a path");
-        let payload =
-            auth::payload("POST", address.resource_type(), &address.resource_link(), Some(&date), None);
-        let token = format!("type=master&ver=1.0&sig={}", self.key.sign(&payload));
-        let token = percent_encoding::utf8_percent_encode(&token, percent_encoding::NON_ALPHANUMERIC);
-        let mut request = Request::builder()
-            .method(Method::POST)
-            .uri(path)
-            .header(header::HOST, "localhost")
-            .header(header::AUTHORIZATION, token.to_string())
-            .header(&headers::DATE, date);
-        for (name, value) in extra {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Full::new(Bytes::from(body))).expect("a request");
-        self.connection.ready().await.expect("a connection");
-        let response = self.connection.send_request(request).await.expect("an answer");
-        let status = response.status();
-        (status, response.into_body().collect().await.expect("a body").to_bytes())
+    if options.part.contains(&Part::Memory) {
+        memory(&options, binary).await?;
     }
-
-    async fn make(&mut self, path: &str, extra: &[(&str, &str)], body: String) {
-        let (status, body) = self.send(path, extra, body).await;
-        assert_eq!(status, StatusCode::CREATED, "{}", String::from_utf8_lossy(&body));
+    if options.part.contains(&Part::Search) {
+        search(&options, binary).await?;
     }
-
-    async fn ask(&mut self, question: &Question, parameter: usize) -> Bytes {
-        let body = json!({ "query": question.cosmos, "parameters": [{ "name": "@p", "value": parameter }] });
-        let extra = [
-            ("content-type", "application/query+json"),
-            ("x-ms-documentdb-isquery", "True"),
-            ("x-ms-documentdb-query-enablecrosspartition", "True"),
-            ("x-ms-max-item-count", "1000"),
-        ];
-        let (status, body) = self.send("/dbs/bench/colls/c/docs", &extra, body.to_string()).await;
-        assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&body));
-        body
-    }
-}
-
-async fn load(address: std::net::SocketAddr, count: usize) {
-    const WRITERS: usize = 16;
-    let mut first = Mayfly::connect(address).await;
-    while first.send("/dbs", &[], "{}".to_owned()).await.0 == StatusCode::SERVICE_UNAVAILABLE {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    first.make("/dbs", &[], json!({ "id": "bench" }).to_string()).await;
-    let policy = json!({
-        "indexingMode": "consistent",
-        "includedPaths": [{ "path": "/*" }],
-        "excludedPaths": [{ "path": "/payload/?" }, { "path": "/rare/?" }, { "path": "/\"_etag\"/?" }],
-    });
-    let container = json!({
-        "id": "c", "partitionKey": { "paths": ["/pk"], "kind": "Hash", "version": 2 }, "indexingPolicy": policy,
-    });
-    first.make("/dbs/bench/colls", &[], container.to_string()).await;
-    let mut tasks = tokio::task::JoinSet::new();
-    for writer in 0..WRITERS {
-        tasks.spawn(async move {
-            let mut client = Mayfly::connect(address).await;
-            for n in (writer..count).step_by(WRITERS) {
-                let key = format!("[\"p{}\"]", n % 1000);
-                let extra = [("x-ms-documentdb-partitionkey", key.as_str())];
-                client.make("/dbs/bench/colls/c/docs", &extra, document(n, count)).await;
-            }
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        done.expect("a writer does not fail");
-    }
+    Ok(())
 }
 
 async fn load_postgres(postgres: &postgres::Postgres, count: usize) -> Result<(), tokio_postgres::Error> {
@@ -228,82 +111,191 @@ async fn load_postgres(postgres: &postgres::Postgres, count: usize) -> Result<()
     client.batch_execute("VACUUM ANALYZE docs").await
 }
 
-/// Asks until the time is over; gives the seconds of one question.
-async fn rate<W: AsyncFnMut(usize)>(question: &Question, seconds: f64, mut ask: W) -> f64 {
+/// A server of the REST protocol, with the documents in it.
+struct Loaded {
+    server: Server,
+    client: Client,
+}
+
+impl Loaded {
+    async fn load(server: Server, count: usize) -> Self {
+        let start = Instant::now();
+        client::load(server.port, count).await;
+        println!("{} has {count} documents after {:.1} s", server.name, start.elapsed().as_secs_f64());
+        let client = Client::connect(server.port).await;
+        Self { server, client }
+    }
+}
+
+async fn start_postgres(options: &Options) -> Option<postgres::Postgres> {
+    let Some(folder) = postgres::programs(options.postgres.as_deref()) else {
+        println!("postgresql is not installed (Debian: postgresql-15), so it is not compared with");
+        return None;
+    };
+    let peer = postgres::Postgres::start(&folder).await.expect("a private PostgreSQL");
     let start = Instant::now();
+    load_postgres(&peer, options.documents).await.expect("a load of PostgreSQL");
+    println!("postgresql has them after {:.1} s", start.elapsed().as_secs_f64());
+    Some(peer)
+}
+
+async fn speed(options: &Options, binary: &Path) -> io::Result<()> {
+    let mut ours = Loaded::load(Server::mayfly(binary)?, options.documents).await;
+    let mut peer = match &options.peer {
+        Some(folder) => {
+            Some(Loaded::load(Server::peer(folder, options.peer_port)?, options.peer_documents).await)
+        }
+        None => None,
+    };
+    let postgres = start_postgres(options).await;
+    println!("| | Mayfly | CPU | PostgreSQL | CPU | ratio | peer | ratio |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for question in &QUESTIONS {
+        if options.only.as_ref().is_some_and(|only| !question.name.contains(only.as_str())) {
+            continue;
+        }
+        compare(question, options, &mut ours, peer.as_mut(), postgres.as_ref()).await;
+    }
+    Ok(())
+}
+
+/// Asks all servers in turns and prints a line of the table.
+async fn compare(
+    question: &Question,
+    options: &Options,
+    ours: &mut Loaded,
+    peer: Option<&mut Loaded>,
+    postgres: Option<&postgres::Postgres>,
+) {
+    let found = ours.client.count_rows(question.cosmos, 7).await;
+    assert_eq!(found, Ok(question.rows), "{}", question.name);
+    // A server that does not know the clause refuses, or gives another number of rows.
+    let mut peer = peer;
+    if let Some(asked) = &mut peer
+        && asked.client.count_rows(question.cosmos, 7).await != Ok(question.rows)
+    {
+        peer = None;
+    }
+    let statement = match postgres {
+        Some(postgres) => Some(postgres.client.prepare(question.sql).await.expect("a statement")),
+        None => None,
+    };
+    let (mut our_times, mut postgres_times, mut peer_times) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..options.rounds {
+        our_times.push(rate_rest(question, options.seconds, ours).await);
+        if let (Some(postgres), Some(statement)) = (postgres, &statement) {
+            postgres_times.push(rate_postgres(question, options.seconds, postgres, statement).await);
+        }
+        if let Some(peer) = &mut peer {
+            peer_times.push(rate_rest(question, options.seconds, peer).await);
+        }
+    }
+    let [(ours, our_cpu), (postgres, postgres_cpu), (peer, _)] =
+        [our_times, postgres_times, peer_times].map(|times| {
+            let (wall, cpu): (Vec<_>, Vec<_>) = times.into_iter().unzip();
+            (median(wall) * 1e6, median(cpu) * 1e6)
+        });
+    println!(
+        "| {} | {ours:.0} µs | {our_cpu:.0} µs | {postgres:.0} µs | {postgres_cpu:.0} µs | {:.2} | {peer:.0} µs | {:.1} |",
+        question.name,
+        postgres / ours,
+        peer / ours,
+    );
+}
+
+async fn rate_rest(question: &Question, seconds: f64, loaded: &mut Loaded) -> (f64, f64) {
+    let Loaded { server, client } = loaded;
+    let ask = async |parameter| {
+        let (status, _) = client.ask(question.cosmos, parameter).await;
+        assert!(status.is_success(), "{}: {status}", question.name);
+    };
+    rate(question, seconds, || server.cpu_seconds(), ask).await
+}
+
+async fn rate_postgres(
+    question: &Question,
+    seconds: f64,
+    postgres: &postgres::Postgres,
+    statement: &Statement,
+) -> (f64, f64) {
+    let ask = async |parameter| {
+        let parameter = parameter as i32;
+        let parameters: &[&(dyn ToSql + Sync)] = if question.parameters == 0 { &[] } else { &[&parameter] };
+        let rows = postgres.client.query(statement, parameters).await.expect("rows");
+        assert_eq!(rows.len(), question.rows);
+    };
+    rate(question, seconds, || postgres.cpu_seconds(), ask).await
+}
+
+/// Asks until the time is over; gives the seconds of one question, and those of the server's CPU.
+async fn rate<W: AsyncFnMut(usize)>(
+    question: &Question,
+    seconds: f64,
+    cpu: impl Fn() -> Option<f64>,
+    mut ask: W,
+) -> (f64, f64) {
+    let (start, cpu_before) = (Instant::now(), cpu());
     let mut asked = 0;
     while start.elapsed().as_secs_f64() < seconds || asked == 0 {
         ask(if question.parameters == 0 { 0 } else { asked * 37 % question.parameters }).await;
         asked += 1;
     }
-    start.elapsed().as_secs_f64() / asked as f64
+    let wall = start.elapsed().as_secs_f64();
+    let cpu = cpu().zip(cpu_before).map_or(f64::NAN, |(after, before)| after - before);
+    (wall / asked as f64, cpu / asked as f64)
 }
 
-#[tokio::main]
-async fn main() {
-    let options = Options::parse();
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let settings = parse_toml(&format!("port = 0\ndata-dir = '{}'", dir.path().display()));
-    let config = Config::resolve(settings.expect("settings")).expect("a configuration");
-    let server = Server::bind(config).await.expect("a free port");
-    let address = server.address();
-    let (_stop, signals) = Signals::by_hand();
-    tokio::spawn(async move {
-        let mut out = Vec::new();
-        server.run::<Node>(signals, &mut out).await.expect("a server that runs");
-    });
+/// Queries that have to look at all documents before they know the first row.
+const LARGE: [(&str, &str); 4] = [
+    ("ORDER BY from the index, LIMIT 10", "SELECT * FROM c ORDER BY c.score OFFSET 0 LIMIT 10"),
+    ("ORDER BY without it, LIMIT 10", "SELECT * FROM c ORDER BY c.half DESC OFFSET 0 LIMIT 10"),
+    ("GROUP BY, 100 groups", "SELECT c.kind, c.active, COUNT(1) AS n FROM c GROUP BY c.kind, c.active"),
+    ("GROUP BY, as many groups as documents", "SELECT c.name, COUNT(1) AS n FROM c GROUP BY c.name"),
+];
+
+async fn memory(options: &Options, binary: &Path) -> io::Result<()> {
+    let server = Server::mayfly(binary)?;
     let start = Instant::now();
-    load(address, options.documents).await;
-    println!("mayfly has {} documents after {:.1} s", options.documents, start.elapsed().as_secs_f64());
-    let peer = match postgres::programs(options.postgres.as_deref()) {
-        Some(folder) => {
-            let peer = postgres::Postgres::start(&folder).await.expect("a private PostgreSQL");
-            let start = Instant::now();
-            load_postgres(&peer, options.documents).await.expect("a load of PostgreSQL");
-            println!("postgresql has them after {:.1} s", start.elapsed().as_secs_f64());
-            Some(peer)
-        }
-        None => {
-            println!(
-                "postgresql is not installed (Debian: postgresql-15), so there is nothing to compare with"
-            );
-            None
-        }
-    };
-    let mut client = Mayfly::connect(address).await;
-    println!("{:<28} {:>12} {:>12} {:>8}", "", "mayfly", "postgresql", "ratio");
-    for question in &QUESTIONS {
-        if options.only.as_ref().is_some_and(|only| !question.name.contains(only.as_str())) {
-            continue;
-        }
-        let answer: Value = serde_json::from_slice(&client.ask(question, 7).await).expect("JSON");
-        assert_eq!(answer["_count"], question.rows, "{}: {answer:.300}", question.name);
-        let statement = match &peer {
-            Some(peer) => Some(peer.client.prepare(question.sql).await.expect("a statement")),
-            None => None,
-        };
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..options.rounds {
-            ours.push(
-                rate(question, options.seconds, async |parameter| {
-                    client.ask(question, parameter).await;
-                })
-                .await,
-            );
-            if let (Some(peer), Some(statement)) = (&peer, &statement) {
-                theirs.push(
-                    rate(question, options.seconds, async |parameter| {
-                        let parameter = parameter as i32;
-                        let parameters: &[&(dyn ToSql + Sync)] =
-                            if question.parameters == 0 { &[] } else { &[&parameter] };
-                        let rows = peer.client.query(statement, parameters).await.expect("rows");
-                        assert_eq!(rows.len(), question.rows);
-                    })
-                    .await,
-                );
-            }
-        }
-        let (ours, theirs) = (median(ours) * 1e6, median(theirs) * 1e6);
-        println!("{:<28} {ours:>9.0} µs {theirs:>9.0} µs {:>8.2}", question.name, theirs / ours);
+    client::load_in_batches(server.port, options.many).await;
+    println!("Mayfly has {} documents after {:.1} s", options.many, start.elapsed().as_secs_f64());
+    let mut client = Client::connect(server.port).await;
+    println!("| | first page | memory before | at most | more |");
+    println!("|---|---|---|---|---|");
+    for (name, query) in LARGE {
+        let before = server.forget_peak_memory()?;
+        let start = Instant::now();
+        let rows = client.count_rows(query, 0).await.expect("an answer");
+        let took = start.elapsed().as_secs_f64();
+        assert!(rows > 0, "{name}");
+        let most = server.peak_memory()?;
+        let megabytes = |bytes: u64| bytes >> 20;
+        println!(
+            "| {name} | {took:.2} s | {} MB | {} MB | {} MB |",
+            megabytes(before),
+            megabytes(most),
+            megabytes(most.saturating_sub(before)),
+        );
     }
+    Ok(())
+}
+
+async fn search(options: &Options, binary: &Path) -> io::Result<()> {
+    let server = Server::mayfly(binary)?;
+    let mut client = Client::connect(server.port).await;
+    client.load_search(options.searched).await;
+    println!("| {} documents, vectors of {DIMENSIONS} | time | CPU |", options.searched);
+    println!("|---|---|---|");
+    for (name, query) in questions() {
+        let (mut times, mut cpu) = (Vec::new(), Vec::new());
+        for _ in 0..options.rounds.max(2) {
+            let (start, before) = (Instant::now(), server.cpu_seconds());
+            assert_eq!(client.count_rows(&query, 0).await, Ok(10), "{name}");
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            cpu.push(
+                server.cpu_seconds().zip(before).map_or(f64::NAN, |(after, before)| after - before) * 1e3,
+            );
+        }
+        println!("| {name} | {:.0} ms | {:.0} ms |", median(times), median(cpu));
+    }
+    Ok(())
 }

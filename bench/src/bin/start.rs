@@ -13,7 +13,7 @@ use std::{
 };
 
 use clap::Parser;
-use mayfly_bench::median;
+use mayfly_bench::{median, processes};
 use mayfly_engine::clock::{Stopwatch, pause};
 
 #[derive(Parser)]
@@ -67,7 +67,8 @@ async fn start(binary: &Path) -> (f64, f64) {
     let took = watch.elapsed();
     assert!(started, "the server ended before it started");
     pause(IDLE).await;
-    (took.as_secs_f64() * 1000.0, resident_mb(server.0.id()))
+    let resident = processes::status_bytes(server.0.id(), "VmRSS:").map_or(f64::NAN, |bytes| bytes as f64);
+    (took.as_secs_f64() * 1000.0, resident / 1_048_576.0)
 }
 
 /// Stops the server whatever happens.
@@ -83,13 +84,4 @@ impl Drop for Running {
 fn free_port() -> u16 {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     socket.local_addr().expect("its address").port()
-}
-
-/// Resident memory as Linux tells it.
-fn resident_mb(pid: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    let kilobytes: f64 =
-        line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN);
-    kilobytes / 1024.0
 }

@@ -6,6 +6,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use crate::processes;
+
 /// A running server.
 pub struct Server {
     child: Child,
@@ -15,9 +17,6 @@ pub struct Server {
     pub port: u16,
     _files: Option<tempfile::TempDir>,
 }
-
-/// Clock ticks per second in `/proc`: always 100 on Linux.
-const TICKS: f64 = 100.0;
 
 impl Server {
     /// Mayfly's release binary on files of its own.
@@ -99,21 +98,24 @@ impl Server {
 
     /// Seconds of CPU it has used so far; `None` where the system does not tell.
     pub fn cpu_seconds(&self) -> Option<f64> {
-        cpu_seconds(self.process())
+        processes::cpu_seconds(self.child.id())
+    }
+
+    /// Its resident memory, from which on a new peak is looked for.
+    pub fn forget_peak_memory(&self) -> io::Result<u64> {
+        processes::forget_peak_memory(self.child.id())?;
+        processes::status_bytes(self.child.id(), "VmRSS:")
+    }
+
+    /// The most resident memory it had since the last peak was forgotten.
+    pub fn peak_memory(&self) -> io::Result<u64> {
+        processes::status_bytes(self.child.id(), "VmHWM:")
     }
 
     /// Its process.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
-}
-
-/// Seconds of CPU that a process has used so far; `None` where the system does not tell.
-pub fn cpu_seconds(process: u32) -> Option<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
-    Some((ticks(11)? + ticks(12)?) / TICKS)
 }
 
 impl Drop for Server {

@@ -77,14 +77,15 @@ fn merges_itself(call: &Call<'_>) -> Result<bool, ApiError> {
     Ok(call.text(&USER_AGENT)?.is_some_and(|agent| agent.contains("azsdk-python-cosmos")))
 }
 
-/// A query over several partition key ranges whose rows have to be merged is the client's to run, as in the service:
-/// the answer is the plan. What it does not merge is answered whole: groups, and what a plan cannot say.
+/// A query over all partition key ranges whose rows have to be merged is the client's to run, as in the service, which
+/// does not look how many ranges there are: the answer is the plan. What the client does not merge is answered whole:
+/// groups, and what a plan cannot say.
 fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiError> {
-    if container.slots() == 1 || request.plan.is_streaming() || !request.plan.reads_documents() {
+    if request.plan.is_streaming() || !request.plan.reads_documents() {
         return Ok(());
     }
     let ranges = QueryRanges::of(container, &request.plan);
-    if is_passed_on(container, request, &ranges) {
+    if is_passed_on(container, request, &ranges, true) {
         return Ok(());
     }
     let is_grouped = !request.plan.info().group_by.is_empty();
@@ -100,12 +101,16 @@ fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiEr
     }
 }
 
-/// Whether the server answers a query whole because one range has all it can find. A filter on the partition key brings
-/// a sorted query there, but not an aggregate or a DISTINCT: the service leaves those to the client even so.
-fn is_passed_on(container: &Container, request: &Request, ranges: &QueryRanges) -> bool {
+/// Whether the server answers a query whole because one range has all it can find. For a client that counts on merging
+/// a filter on the partition key brings a sorted query there, but not an aggregate or a DISTINCT: the service leaves
+/// those to the client even so.
+fn is_passed_on(container: &Container, request: &Request, ranges: &QueryRanges, is_merging: bool) -> bool {
     let info = request.plan.info();
     let merges = !info.aggregates.is_empty() || info.distinct != DistinctType::None;
-    ranges.is_within_one(container) && (container.slots() == 1 || !merges)
+    match is_merging || container.slots() > 1 {
+        true => *ranges != QueryRanges::All && ranges.is_within_one(container) && !merges,
+        false => true,
+    }
 }
 
 /// `POST …/docs` that asks for a query plan
@@ -118,7 +123,7 @@ pub async fn plan(call: &Call<'_>) -> Answer {
     let (_, container) = call.owner(name)?;
     let request = Request::of_items(call.body, &container).map_err(not_planned)?;
     let ranges = QueryRanges::of(&container, &request.plan);
-    let plan = if is_passed_on(&container, &request, &ranges) {
+    let plan = if is_passed_on(&container, &request, &ranges, merges_itself(call)?) {
         plan::passed_on(&request, &ranges)
     } else {
         let distribution = request.distribution().map_err(|error| not_planned(failed(error)))?;

@@ -2,7 +2,7 @@
 //!
 //! Says what `access` chooses and nothing else, so an explanation cannot differ from what happens.
 
-use mayfly_engine::{Access, Container, Engine, HashRange};
+use mayfly_engine::{Access, Container, Engine, HashRange, Timestamp};
 use mayfly_sql::{Hint, PathStep, ast::Direction, plan_info::DistinctType};
 use mayfly_value::keycode::PathStep as KeyStep;
 use serde_json::{Value, json};
@@ -15,7 +15,12 @@ use super::{
 use crate::error::ApiError;
 
 /// Explains the query in `body` (a text and its parameters, as a query request has them).
-pub async fn explain(engine: &Engine, container: &Container, body: &[u8]) -> Result<Value, ApiError> {
+pub async fn explain(
+    engine: &Engine,
+    container: &Container,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Value, ApiError> {
     let request = Request::of_items(body, container)?;
     let (plan, hints) = (&request.plan, request.plan.hints());
     let whole = HashRange::all();
@@ -25,7 +30,7 @@ pub async fn explain(engine: &Engine, container: &Container, body: &[u8]) -> Res
         (false, false) => "partitionPrefix",
         (false, true) => "container",
     };
-    let chosen = access::choose(engine, container, plan, &scope, None).await?;
+    let chosen = access::choose(engine, container, plan, &scope, None, now).await?;
     let conditions: Vec<_> =
         hints.all.iter().map(|hint| condition(container, hint, &chosen.indexes)).collect();
     let info = plan.info();

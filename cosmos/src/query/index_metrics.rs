@@ -2,7 +2,11 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mayfly_engine::{CompositePath, Container};
-use mayfly_sql::{Hint, PathStep, Plan, ast::Direction, hints::Span};
+use mayfly_sql::{
+    Hint, PathStep, Plan,
+    ast::Direction,
+    hints::{Selects, Span},
+};
 use mayfly_value::keycode::PathStep as KeyStep;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -36,11 +40,10 @@ impl IndexMetrics {
         }
         for hint in &plan.hints().all {
             let Some(path) = property_path(&hint.path) else { continue };
-            metrics.add(
-                container,
-                &hint.path,
-                Single { path: format!("{path}/?"), condition: conditions::text("ROOT", hint) },
-            );
+            // Of a condition that an entry has to be looked at for, the hint says too little to be told.
+            let is_told = hint.exact || hint.selects == Selects::Few;
+            let condition = if is_told { conditions::text("ROOT", hint) } else { String::new() };
+            metrics.add(container, &hint.path, Single { path: format!("{path}/?"), condition });
         }
         metrics.add_equalities(container, plan);
         metrics.add_order(container, plan);

@@ -2,17 +2,18 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use bson::{RawBson, RawDocument, RawDocumentBuf, raw::CStr};
+use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
 use mayfly_engine::{
-    Access, Container, Content, Direction, Engine, Entry, Found, IndexAccess, IndexName, PageLimit, Position,
-    Record, Reliance, Timestamp,
+    Access, Container, Content, Direction, Engine, Entry, Found, IndexAccess, IndexName, Merged, PageLimit,
+    Position, Record, Reliance, Timestamp, Wanted,
 };
-use mayfly_sql::{Document, PathStep, Place, Plan, Prefilter, Value};
+use mayfly_sql::{Document, PathStep, Place, Plan, Value};
 use mayfly_value::keycode::DecodedValue;
 
 use super::{
     access::{AccessPlan, Reading},
+    part::{PartFilter, Sieve, part},
     spans,
 };
 use crate::{
@@ -20,6 +21,9 @@ use crate::{
     error::ApiError,
     resource::{self, SYSTEM_PROPERTIES},
 };
+
+/// Entries looked at for one page where few come of many: as many as a store reads at once without leaving its thread.
+const ALIKE_ROWS: usize = 1024;
 
 /// Where a query's documents come from.
 pub struct Source<'a> {
@@ -29,12 +33,20 @@ pub struct Source<'a> {
     pub now: Timestamp,
     /// Whether the query reads what the server adds to documents.
     pub reads_system: bool,
+    /// What tells by an entry of the index that its document is not wanted.
+    pub entry_filter: Option<PartFilter<'a>>,
+    /// What tells so by the document alone.
+    pub filter: Option<Sieve<'a>>,
+    /// Whether entries that say the same come as one.
+    pub merged: Merged,
 }
 
 /// A document on its way to the query.
 pub struct Item {
     /// Orders documents that the query does not.
     pub tie: Bytes,
+    /// How many documents it stands for.
+    pub times: u64,
     origin: Origin,
 }
 
@@ -52,6 +64,12 @@ enum Origin {
 pub struct Items {
     pub items: Vec<Item>,
     pub next: Option<Position>,
+    /// Entries or documents that the walk came by.
+    pub walked: usize,
+    /// Documents that were looked at and give no rows.
+    pub refused: usize,
+    /// Their bytes.
+    pub refused_bytes: usize,
 }
 
 impl Item {
@@ -92,31 +110,58 @@ impl Item {
 }
 
 impl Source<'_> {
-    /// The next documents from `position` on.
+    /// The next documents from `position` on that may give rows.
     pub async fn pull(&self, position: Option<Position>, limit: PageLimit) -> Result<Items, ApiError> {
         let AccessPlan { access, direction, reading, .. } = self.plan;
-        match (reading, access) {
-            (Reading::Entries(paths) | Reading::Ends(paths), Access::Index(index)) => {
-                self.entries(index, *direction, position, limit, paths).await
-            }
-            _ => {
-                let page =
-                    self.engine.scan(self.container, access, *direction, position, limit, self.now).await?;
-                let by_write = matches!(access, Access::Writes(_));
-                let items = page.found.into_iter().map(|found| {
-                    let tie = match by_write {
-                        true => write_tie(&found.record),
-                        false => found.document.clone(),
-                    };
-                    let origin = match collection::shown(self.container, &found.record)? {
-                        Cow::Borrowed(_) => Origin::Found(found),
-                        Cow::Owned(item) => Origin::Shown(found, item),
-                    };
-                    Ok(Item { tie, origin })
-                });
-                Ok(Items { items: items.collect::<Result<_, ApiError>>()?, next: page.next })
-            }
+        if let (Reading::Entries(paths) | Reading::Ends(paths), Access::Index(index)) = (reading, access) {
+            let items = self.entries(index, *direction, position, limit, paths).await?;
+            return Ok(self.sifted(items));
         }
+        let by_entry =
+            self.entry_filter.as_ref().map(|filter| |values: &[DecodedValue]| filter.keeps(values));
+        let by_document = self.filter.as_ref().map(|filter| |body: &RawDocument| filter.passes(body));
+        // A document of a collection is not what is stored, but what is shown of it.
+        let is_stored = !self.container.is_collection();
+        let wanted = match (&by_entry, &by_document) {
+            (Some(is_wanted), _) if is_stored => Some(Wanted::Entry(is_wanted)),
+            (None, Some(is_wanted)) if is_stored => Some(Wanted::Document(is_wanted)),
+            _ => None,
+        };
+        let is_sifted = matches!(wanted, Some(Wanted::Document(_)));
+        let (engine, container) = (self.engine, self.container);
+        let page =
+            engine.scan_where(container, access, *direction, position, limit, self.now, wanted).await?;
+        let by_write = matches!(access, Access::Writes(_));
+        let items = page.found.into_iter().map(|found| {
+            let tie = match by_write {
+                true => write_tie(&found.record),
+                false => found.document.clone(),
+            };
+            let origin = match collection::shown(self.container, &found.record)? {
+                Cow::Borrowed(_) => Origin::Found(found),
+                Cow::Owned(item) => Origin::Shown(found, item),
+            };
+            Ok(Item { tie, times: 1, origin })
+        });
+        let items = items.collect::<Result<_, ApiError>>()?;
+        let (walked, refused, refused_bytes) = (page.scanned, page.refused, page.refused_bytes);
+        let items = Items { items, next: page.next, walked, refused, refused_bytes };
+        Ok(if is_sifted { items } else { self.sifted(items) })
+    }
+
+    /// Without those that the filter refuses.
+    fn sifted(&self, mut items: Items) -> Items {
+        if let Some(filter) = &self.filter {
+            items.items.retain(|item| {
+                let passes = filter.passes(item.body());
+                if !passes {
+                    items.refused += item.times as usize;
+                    items.refused_bytes += item.size();
+                }
+                passes
+            });
+        }
+        items
     }
 
     /// The first and the last entry that are alive: no other can be the lowest or the highest.
@@ -148,24 +193,23 @@ impl Source<'_> {
         limit: PageLimit,
         paths: &[Vec<String>],
     ) -> Result<Items, ApiError> {
+        let (engine, merged) = (self.engine, self.merged);
+        let rows =
+            if merged == Merged::Alike && limit.rows > 1 { limit.rows.max(ALIKE_ROWS) } else { limit.rows };
+        let limit = PageLimit { rows, ..limit };
         let page =
-            self.engine.scan_entries(self.container, index, direction, position, limit, self.now).await?;
+            engine.scan_entries(self.container, index, direction, position, limit, self.now, merged).await?;
         let mut items = Vec::with_capacity(page.entries.len());
         for mut entry in page.entries {
             let content = entry.take_content();
-            let tie = entry.document.clone();
+            let (tie, times) = (entry.document.clone(), entry.times);
             let origin = match content {
                 Content::Record(record) => Origin::Whole(entry, record),
-                Content::Values(values) => Origin::Part(entry, part(paths, values)),
+                Content::Values(values) => Origin::Part(entry, part(paths, &values)),
             };
-            items.push(Item { tie, origin });
+            items.push(Item { tie, times, origin });
         }
-        Ok(Items { items, next: page.next })
-    }
-
-    /// Whether a document may give rows, as far as the filter alone can tell.
-    pub fn may_pass(&self, item: &Item, filter: Option<&Prefilter<'_>>) -> bool {
-        filter.is_none_or(|filter| filter.passes(&Document { body: item.body(), system: &[] }))
+        Ok(Items { items, next: page.next, walked: page.scanned, refused: 0, refused_bytes: 0 })
     }
 
     /// Gives `take` the document that an item stands for.
@@ -235,57 +279,13 @@ fn write_tie(record: &Record) -> Bytes {
     [&record.lsn.to_be_bytes()[..], &record.ordinal.to_be_bytes()].concat().into()
 }
 
-/// A document that has only these values.
-fn part(paths: &[Vec<String>], values: Vec<DecodedValue>) -> RawDocumentBuf {
-    let mut fields: Vec<(&[String], RawBson)> = Vec::with_capacity(paths.len());
-    for (path, value) in paths.iter().zip(values) {
-        fields.extend(bson_of(value).map(|value| (&path[..], value)));
-    }
-    object(&fields)
-}
-
-fn object(fields: &[(&[String], RawBson)]) -> RawDocumentBuf {
-    let mut object = RawDocumentBuf::new();
-    let mut done: Vec<&str> = Vec::new();
-    for (path, value) in fields {
-        let Some((name, rest)) = path.split_first() else { continue };
-        let Ok(key) = <&CStr>::try_from(name.as_str()) else { continue };
-        if rest.is_empty() {
-            object.append(key, value.clone());
-        } else if !done.contains(&name.as_str()) {
-            done.push(name);
-            let inside: Vec<_> = fields
-                .iter()
-                .filter(|(path, _)| path.len() > 1 && path.first() == Some(name))
-                .map(|(path, value)| (&path[1..], value.clone()))
-                .collect();
-            object.append(key, self::object(&inside));
-        }
-    }
-    object
-}
-
-/// A value of JSON as a document would have it.
-fn bson_of(value: DecodedValue) -> Option<RawBson> {
-    Some(match value {
-        DecodedValue::Null => RawBson::Null,
-        DecodedValue::Bool(value) => RawBson::Boolean(value),
-        // Integers stay integers: sums of them are exact.
-        DecodedValue::Double(value) if value.fract() == 0.0 => RawBson::Int64(value as i64),
-        DecodedValue::Double(value) => RawBson::Double(value),
-        DecodedValue::String(text) => RawBson::String(text),
-        // The engine gives the document where an entry holds anything else.
-        _ => return None,
-    })
-}
-
-/// The filter on its own, if it saves making what the server adds to documents that do not pass.
-pub fn prefilter<'p>(plan: &'p Plan, now: Timestamp) -> Option<Prefilter<'p>> {
+/// The filter on its own, if it is not about what the server adds to documents.
+pub fn prefilter<'p>(plan: &'p Plan, now: Timestamp) -> Option<Sieve<'p>> {
     let reads = plan.hints().filter_reads.as_ref()?;
     if reads.iter().any(|path| is_system(path)) {
         return None;
     }
-    plan.prefilter(mayfly_sql::Context::new(now.0 as i64, now.0))
+    plan.prefilter(mayfly_sql::Context::new(now.0 as i64, now.0)).map(Sieve::new)
 }
 
 /// Whether a query reads what the server adds to documents.

@@ -41,6 +41,33 @@ pub fn ranges(spans: &[Span]) -> Option<Ranges> {
     Some(Ranges { ranges, exact, single })
 }
 
+impl Ranges {
+    /// The values that are in both.
+    pub fn and(self, other: Ranges) -> Ranges {
+        let exact = self.exact && other.exact;
+        let (few, many) = if other.single { (other, self) } else { (self, other) };
+        let single = few.single;
+        let many: Vec<_> = many.ranges.into_iter().map(bytes_of).collect();
+        let mut ranges = Vec::new();
+        for range in few.ranges {
+            let (start, end) = bytes_of(range.clone());
+            for (low, high) in &many {
+                let start = start.clone().max(low.clone());
+                let end = match (&end, high) {
+                    (Some(a), Some(b)) => Some(a.min(b).clone()),
+                    (a, b) => a.as_ref().or(b.as_ref()).cloned(),
+                };
+                if end.as_ref().is_some_and(|end| start >= *end) {
+                    continue;
+                }
+                ranges.push(if single { range.clone() } else { range_of((start, end)) });
+            }
+        }
+        ranges.dedup();
+        Ranges { ranges, exact, single }
+    }
+}
+
 /// The only value of some spans.
 pub fn one(spans: &[Span]) -> Option<(Vec<u8>, bool)> {
     match spans {
@@ -167,11 +194,11 @@ fn merged(all: Vec<ValueRange>) -> Vec<ValueRange> {
             _ => merged.push((start, end)),
         }
     }
-    let range = |(start, end): (Vec<u8>, Option<Vec<u8>>)| ValueRange {
-        low: Bound::Included(start),
-        high: end.map_or(Bound::Unbounded, Bound::Excluded),
-    };
-    merged.into_iter().map(range).collect()
+    merged.into_iter().map(range_of).collect()
+}
+
+fn range_of((start, end): (Vec<u8>, Option<Vec<u8>>)) -> ValueRange {
+    ValueRange { low: Bound::Included(start), high: end.map_or(Bound::Unbounded, Bound::Excluded) }
 }
 
 /// A range as its first bytes and the first bytes after it.
@@ -237,6 +264,25 @@ mod tests {
         let found = found.unwrap();
         assert_eq!(found.ranges.len(), 2);
         assert!(found.single);
+    }
+
+    #[test]
+    fn two_conditions_leave_what_is_in_both() {
+        let above = |n| Span::Between { low: Bounded::Inclusive(number(n)), high: Bounded::Open };
+        let at = |span: Span| ranges(&[span]).unwrap();
+        let both = at(above(3)).and(at(open_to(5)));
+        let [range] = &both.ranges[..] else { panic!("{both:?}") };
+        let inside = |n| {
+            let bytes = encoded(&number(n)).unwrap().0;
+            let (start, end) = bytes_of(range.clone());
+            bytes >= start && end.is_none_or(|end| bytes < end)
+        };
+        assert_eq!([2, 3, 4, 5].map(inside), [false, true, true, false]);
+        assert!(at(above(5)).and(at(open_to(5))).ranges.is_empty());
+        let some = ranges(&[1, 4, 9].map(|n| Span::Value(number(n)))).unwrap().and(at(above(3)));
+        assert!(some.single && some.exact);
+        assert_eq!(some.ranges.len(), 2);
+        assert!(at(Span::Kind(Kind::String)).and(at(open_to(5))).ranges.is_empty());
     }
 
     #[test]

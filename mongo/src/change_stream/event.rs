@@ -18,12 +18,19 @@ pub struct Standing {
     pub commits: BTreeMap<u32, (u64, u32)>,
     /// The last happening that was seen.
     pub happening: u64,
+    /// Whether that ended the stream.
+    pub ended: bool,
 }
+
+/// The first byte of a token.
+const GOES_ON: u8 = 1;
+/// The first byte of the token of an event that ended its stream.
+const ENDED: u8 = 2;
 
 impl Standing {
     /// The token.
     pub fn to_token(&self) -> Document {
-        let mut bytes = vec![1];
+        let mut bytes = vec![if self.ended { ENDED } else { GOES_ON }];
         bytes.extend_from_slice(&self.happening.to_be_bytes());
         for (container, (lsn, seen)) in &self.commits {
             bytes.extend_from_slice(&container.to_be_bytes());
@@ -52,7 +59,7 @@ impl Standing {
         let bytes = digits.ok_or_else(wrong)?;
         let unknown = || Failure::new(260, "the resume token was not made by this server");
         let (version, rest) = bytes.split_first().ok_or_else(unknown)?;
-        if *version != 1 || rest.len() < 8 || (rest.len() - 8) % 16 != 0 {
+        if ![GOES_ON, ENDED].contains(version) || rest.len() < 8 || (rest.len() - 8) % 16 != 0 {
             return Err(unknown());
         }
         let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
@@ -60,7 +67,8 @@ impl Standing {
         let commit = |bytes: &[u8]| {
             (number(&bytes[..4]) as u32, (number(&bytes[4..12]), number(&bytes[12..16]) as u32))
         };
-        Ok(Self { happening: number(happening), commits: commits.chunks(16).map(commit).collect() })
+        let commits = commits.chunks(16).map(commit).collect();
+        Ok(Self { happening: number(happening), commits, ended: *version == ENDED })
     }
 }
 
@@ -110,8 +118,8 @@ pub fn event_document(
                 let body = current.map(Document::try_from).transpose()?;
                 shown.insert("fullDocument", body.map_or(Bson::Null, Bson::from));
             }
-            "whenAvailable" | "required" => {
-                let body = event.current().map(Document::try_from).transpose()?;
+            wish @ ("whenAvailable" | "required") => {
+                let body = image(collection, event.current(), wish, "post")?;
                 shown.insert("fullDocument", body.map_or(Bson::Null, Bson::from));
             }
             _ => {}
@@ -127,13 +135,35 @@ pub fn event_document(
     if event.kind != EventKind::Create
         && ["whenAvailable", "required"].contains(&wishes.before_change.as_str())
     {
-        let body = event.previous().map(Document::try_from).transpose()?;
+        let body = image(collection, event.previous(), &wishes.before_change, "pre")?;
         shown.insert("fullDocumentBeforeChange", body.map_or(Bson::Null, Bson::from));
     }
     if let Some(at) = event.expired_at {
         shown.insert("expiredAt", DateTime::from_millis(at.0 as i64));
     }
     Ok(shown)
+}
+
+/// A whole document before or after a change, which a collection shows only if it was told to keep them.
+fn image(
+    collection: &Collection,
+    body: Option<&RawDocument>,
+    wish: &str,
+    which: &str,
+) -> Result<Option<Document>> {
+    let options = collection.options();
+    let images = options.get_document("changeStreamPreAndPostImages");
+    let kept = images.is_ok_and(|images| images.get_bool("enabled").unwrap_or(false));
+    match body.filter(|_| kept) {
+        Some(body) => Ok(Some(Document::try_from(body)?)),
+        None if wish == "required" => {
+            let message = format!(
+                "Change stream was configured to require a {which}-image for all events, but one was not found"
+            );
+            Err(Failure::new(47, message).label("NonResumableChangeStreamError"))
+        }
+        None => Ok(None),
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +183,6 @@ mod tests {
         };
         assert_eq!(code(doc! { "_data": "xyz" }), 9);
         assert_eq!(code(doc! {}), 40647);
-        assert_eq!(code(doc! { "_data": "02" }), 260);
+        assert_eq!(code(doc! { "_data": "03" }), 260);
     }
 }

@@ -111,6 +111,11 @@ pub async fn open(
         }
         None => Scope::Database(call.db.clone()),
     };
+    if let Some(concern) = call.document("readConcern")?
+        && concern.get("level")?.is_some_and(|level| level.as_str() != Some("majority"))
+    {
+        return Err(Failure::new(72, "$changeStream cannot run with a readConcern other than 'majority'"));
+    }
     let surroundings = Surroundings::of(call)?;
     let text =
         |name: &str, default: &str| options.get_str(name).map_or_else(|_| default.to_owned(), str::to_owned);
@@ -154,6 +159,12 @@ impl ChangeSource {
             match options.get(name)? {
                 Some(RawBsonRef::Document(token)) => {
                     self.standing = Standing::from_token(token)?;
+                    if name == "resumeAfter" && self.standing.ended {
+                        let message = "Attempting to resume a change stream using 'resumeAfter' is not allowed from an \
+                                       invalidate notification.";
+                        return Err(Failure::new(260, message));
+                    }
+                    self.standing.ended = false;
                     // Happenings are counted anew when the server starts.
                     if self.standing.happening > call.mongo.streams.last() {
                         self.standing.happening = 0;
@@ -337,6 +348,7 @@ impl ChangeSource {
             whole.extend(std::mem::take(&mut event));
             self.ready.push_back((to_raw(&whole), standing.clone()));
             if std::mem::take(&mut ends) {
+                standing.ended = true;
                 let last =
                     doc! { "_id": standing.to_token(), "operationType": "invalidate", "clusterTime": time };
                 self.ready.push_back((to_raw(&last), standing.clone()));

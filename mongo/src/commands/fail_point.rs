@@ -9,15 +9,27 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Arms or disarms `failCommand`. Other fail points are not there.
+/// Failures of a change stream after which a driver goes on by itself.
+const RESUMABLE: &[i32] =
+    &[6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
+
+/// Arms or disarms `failCommand`, or the one that fails `getMore`. Other fail points are not there.
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if !call.mongo.options.test_commands {
         return Err(Failure::new(59, "no such command: 'configureFailPoint'"));
     }
-    if call.text("configureFailPoint")? != Some("failCommand") {
-        return Err(Failure::bad_value("the only fail point is failCommand"));
-    }
+    let of_cursors = match call.text("configureFailPoint")? {
+        Some("failCommand") => false,
+        Some("failGetMoreAfterCursorCheckout") => true,
+        _ => return Err(Failure::bad_value("there is no such fail point")),
+    };
     let mode = call.get("mode")?.map(Bson::try_from).transpose()?.unwrap_or(Bson::Null);
-    let data = call.document("data")?.map(Document::try_from).transpose()?.unwrap_or_default();
+    let mut data = call.document("data")?.map(Document::try_from).transpose()?.unwrap_or_default();
+    if of_cursors {
+        data.insert("failCommands", vec!["getMore"]);
+        if data.get_i32("errorCode").is_ok_and(|code| RESUMABLE.contains(&code)) {
+            data.insert("errorLabels", vec!["ResumableChangeStreamError"]);
+        }
+    }
     reply(FailPoints::reply(call.mongo.fail_points.configure(&mode, data)?))
 }

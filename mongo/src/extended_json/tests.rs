@@ -1,3 +1,5 @@
+//! What is written reads back to the same, and what has the form of a type and not its content is refused.
+
 use bson::{Bson, DateTime, Document, Timestamp, doc, oid::ObjectId};
 
 use super::{read, write};

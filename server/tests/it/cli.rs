@@ -64,7 +64,7 @@ fn refusals_name_the_reason_and_exit_with_2() {
         (vec!["--config", file.to_str().unwrap()], "unknown field `prot`"),
         (vec!["--config", "/nowhere.toml"], "/nowhere.toml"),
         (vec!["--host", "0.0.0.0"], "--allow-emulator-key"),
-        (vec!["--store", "postgres://u:secret@h/db"], "not in this version"),
+        (vec!["--store", "postgres://u:secret@h/db", "--dev-clock"], "not agree on the time"),
         (vec!["--key", "!"], "--key"),
         (vec!["--port", "70000"], "--port"),
         (vec!["check", "--data-dir", "/nowhere"], "no Mayfly data in /nowhere"),

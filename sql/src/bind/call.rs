@@ -29,12 +29,13 @@ impl Binder<'_> {
         let is_rrf = call.name.eq_ignore_ascii_case("RRF");
         let Some(function) = Function::find(&call.name).filter(|_| !is_rrf) else {
             let message = format!("'{}' is not a recognized built-in function name.", call.name);
-            return Err(SqlError::new("SC2005", message, call.name_span));
+            let unknown = self.note(SqlError::new("SC2005", message, call.name_span));
+            return self.all(&call.args).map(|_| unknown);
         };
-        if !function.takes(call.args.len()) {
-            return Err(wrong_count(function.name, function.min_args, function.max_args, span));
-        }
         let args = self.all(&call.args)?;
+        if !function.takes(args.len()) {
+            return Ok(self.note(wrong_count(function.name, function.min_args, function.max_args, span)));
+        }
         if function.family == Family::Vector {
             check_options(&args, span)?;
             let path = args.iter().take(2).find_map(|arg| self.property_path(arg));

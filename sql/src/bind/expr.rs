@@ -20,7 +20,7 @@ impl Binder<'_> {
             ExprKind::Literal(literal) => Bound::Constant(constant(literal)),
             ExprKind::Parameter(name) => Bound::Constant(self.parameter(name, expr.span)?),
             // A name is a reference and was bound above.
-            ExprKind::Name(name) => return Err(super::unresolved(name, expr.span)),
+            ExprKind::Name(name) => return Ok(self.note(super::unresolved(name, expr.span))),
             ExprKind::Member(of, name) => Bound::Member(self.boxed(of)?, name.clone()),
             ExprKind::Index(of, index) => Bound::Index(self.boxed(of)?, self.boxed(index)?),
             ExprKind::Array(items) => array(self.all(items)?),

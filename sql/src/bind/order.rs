@@ -47,6 +47,7 @@ impl Binder<'_> {
                       path."
                     .to_owned(),
             location: None,
+            more: Vec::new(),
         };
         let Some((slot, steps)) = key.as_path() else { return Err(not_a_path) };
         match self.document_paths.get(&slot) {

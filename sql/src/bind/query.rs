@@ -19,7 +19,7 @@ impl Binder<'_> {
     /// Binds a subquery, which reads what the queries around it know.
     pub(super) fn subquery(&mut self, tree: &QueryTree) -> Result<Block, SqlError> {
         if let Some(order) = &tree.order_by {
-            return Err(match order.rank {
+            self.note(match order.rank {
                 true => {
                     let message = "The ORDER BY RANK clause is not supported in subqueries.";
                     SqlError::new("SC2228", message, order.span)
@@ -28,11 +28,11 @@ impl Binder<'_> {
             });
         }
         if let Some(top) = &tree.select.top {
-            return Err(SqlError::new("SC2203", "'TOP' is not supported in subqueries.", top.span));
+            self.note(SqlError::new("SC2203", "'TOP' is not supported in subqueries.", top.span));
         }
         if let Some(clause) = &tree.offset_limit {
             let message = "'OFFSET LIMIT' clause is not supported in subqueries.";
-            return Err(SqlError::new("SC2204", message, clause.span));
+            self.note(SqlError::new("SC2204", message, clause.span));
         }
         self.query(tree)
     }

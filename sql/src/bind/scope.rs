@@ -103,7 +103,7 @@ impl Binder<'_> {
                 // Not reserved: an alias of this name would be found first.
                 (ExprKind::Name(_), "NaN") => Ok(Bound::Constant(Value::Double(f64::NAN))),
                 (ExprKind::Name(_), "Infinity") => Ok(Bound::Constant(Value::Double(f64::INFINITY))),
-                _ => Err(unresolved(root, root_span)),
+                _ => Ok(self.note(unresolved(root, root_span))),
             };
         };
         if phase.is_grouped() {

@@ -3,10 +3,12 @@
 //! A function sees its arguments' values and not the paths they came from, so the evaluator puts the distance
 //! function that the container's policy names for a path into the options. Without one it is cosine.
 
+use mayfly_value::vector;
+
 use super::{Args, Family, Function};
 use crate::context::Context;
 use crate::error::EvalError;
-use crate::value::Value;
+use crate::value::{Array, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::failing(
@@ -86,7 +88,11 @@ fn check_multiplier(multiplier: &Value<'_>) -> Result<(), EvalError> {
 }
 
 fn numbers(value: &Value<'_>) -> Option<Vec<f64>> {
-    value.as_array()?.iter().map(|item| item.as_f64()).collect()
+    match value.as_array()? {
+        Array::Raw(array) => vector::numbers(array),
+        Array::Buf(array) => vector::numbers(array),
+        Array::Items(items) => items.iter().map(Value::as_f64).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -76,8 +76,13 @@ impl<'p> Groups<'p> {
         place
     }
 
-    /// Adds the row in the slots to its group.
-    pub(crate) fn add<'v>(&mut self, env: &mut Env<'v, '_>, memory: &mut Memory) -> Result<(), EvalError>
+    /// Adds the row in the slots to its group, so many times.
+    pub(crate) fn add<'v>(
+        &mut self,
+        env: &mut Env<'v, '_>,
+        times: u64,
+        memory: &mut Memory,
+    ) -> Result<(), EvalError>
     where
         'p: 'v,
     {
@@ -103,7 +108,7 @@ impl<'p> Groups<'p> {
         };
         let Some(group) = self.groups.get_mut(place) else { return Ok(()) };
         for (call, accumulator) in plan.aggregates.iter().zip(&mut group.accumulators) {
-            memory.take(accumulator.add(eval(&call.argument, env)?))?;
+            memory.take(accumulator.add_times(eval(&call.argument, env)?, times))?;
         }
         Ok(())
     }

@@ -33,6 +33,8 @@ pub(crate) struct Stage<'p> {
     inner: Option<Box<Stage<'p>>>,
     groups: Option<Groups<'p>>,
     tail: Tail<'p>,
+    /// How many documents are like the one that is pushed.
+    times: u64,
 }
 
 /// The part after grouping: project, distinct, sort, offset and limit.
@@ -76,7 +78,7 @@ impl<'p> Stage<'p> {
             page: Memory::of(context),
             progress: Progress::default(),
         };
-        Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail })
+        Ok(Stage { block, slots, inner, groups: block.group.as_ref().map(Groups::new), tail, times: 1 })
     }
 
     /// A stage that gives a window of the block's rows at its end. The block's input must stream.
@@ -105,6 +107,11 @@ impl<'p> Stage<'p> {
         if let Some(collector) = &mut self.tail.collector {
             collector.begin(document);
         }
+    }
+
+    /// From now on each document stands for so many: see [`Block::merges_alike`].
+    pub(crate) fn repeat(&mut self, times: u64) {
+        self.times = times;
     }
 
     /// The rows of a windowed stage.
@@ -206,9 +213,9 @@ impl<'p> Stage<'p> {
             env.set(slot, input);
         }
         self.count_document(&mut env)?;
-        let (groups, tail) = (&mut self.groups, &mut self.tail);
+        let (groups, tail, times) = (&mut self.groups, &mut self.tail, self.times);
         rows(self.block, &mut env, &mut |env| match groups {
-            Some(groups) => groups.add(env, &mut tail.memory).map(|()| Flow::More),
+            Some(groups) => groups.add(env, times, &mut tail.memory).map(|()| Flow::More),
             None => tail.take(env, out),
         })?;
         Ok(())

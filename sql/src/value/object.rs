@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bson::raw::CStr;
 use bson::{RawDocument, RawDocumentBuf};
+use mayfly_value::field;
 
 use super::Value;
 
@@ -187,12 +188,7 @@ impl Document<'_> {
 }
 
 fn get_raw<'a>(document: &'a RawDocument, name: &str) -> Value<'a> {
-    // Not `RawDocument::get`: it reads every value on the way, this only the one that is asked for.
-    let mut elements = document.iter_elements().map_while(Result::ok);
-    match elements.find(|element| element.key().as_str() == name).map(|element| element.value()) {
-        Some(Ok(value)) => Value::from_raw(value),
-        _ => Value::Undefined,
-    }
+    field::find(document, name).map_or(Value::Undefined, Value::from_raw)
 }
 
 fn raw_members(document: &RawDocument) -> impl Iterator<Item = Member<'_>> {

@@ -53,17 +53,29 @@ impl Writer {
 
     /// Writes until the connection breaks, which it gives back; an error is a wrong answer.
     pub fn write(&mut self, port: u16, last_second: &AtomicU64) -> Result<Failure> {
+        let broken = self.write_until(port, last_second, &|| false)?;
+        broken.map_or_else(|| failure("a writer that nobody stopped"), Ok)
+    }
+
+    /// Writes until the connection breaks, or until it is told to stop.
+    pub fn write_until(
+        &mut self,
+        port: u16,
+        last_second: &AtomicU64,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Failure>> {
         let mut client = Client::connect(port)?;
-        loop {
+        while !stopped() {
             let answered = match self.random.between(0, 9) {
                 0 | 1 if self.batches => self.write_batch(&mut client)?,
                 n => self.write_one(&mut client, n < 6)?,
             };
             match answered {
                 Ok(second) => last_second.fetch_max(second, Ordering::AcqRel),
-                Err(broken) => return Ok(broken),
+                Err(broken) => return Ok(Some(broken)),
             };
         }
+        Ok(None)
     }
 
     /// One operation on one document. The inner error is a broken connection.
@@ -93,6 +105,9 @@ impl Writer {
             Ok(answer) => answer,
             Err(broken) => return Ok(Err(broken)),
         };
+        if answer.status == 503 {
+            return Ok(Err(unavailable(&answer)));
+        }
         let known = format!("{entry:?}");
         let fault = |what: &str| {
             Failure(format!("{verb} {path}: {} at {}, {what}: {known}", answer.status, answer.second))
@@ -142,6 +157,7 @@ impl Writer {
             Err(broken) => return Ok(Err(broken)),
         };
         match answer.status {
+            503 => return Ok(Err(unavailable(&answer))),
             200 => {
                 self.batch.acknowledge(Some(next));
                 self.tally.batches += 1;
@@ -182,6 +198,11 @@ impl Writer {
         let settled = self.batch.settle(versions[0], 0, false);
         settled.map_err(|what| Failure(format!("the batch of {}: {what}", self.name)))
     }
+}
+
+/// The server cannot say what became of the request, which is as if it had broken the connection.
+fn unavailable(answer: &Answer) -> Failure {
+    Failure(format!("503: {}", String::from_utf8_lossy(&answer.body)))
 }
 
 /// The list must show exactly what the point reads showed.

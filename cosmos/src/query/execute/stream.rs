@@ -1,0 +1,80 @@
+//! Queries that give every document's rows at once.
+
+use super::{
+    PageRun,
+    rows::{Batch, Pushed, Rows},
+};
+use crate::{
+    error::ApiError,
+    query::{
+        request::failed,
+        source::Items,
+        token::{From, Token},
+    },
+};
+
+/// Documents one page may look at before it answers with what it has.
+const DOCUMENTS_MAX: usize = 200_000;
+
+impl PageRun<'_> {
+    /// Every document gives its rows at once; the page ends between two rows.
+    pub(super) async fn stream(&self, token: Token, mut page: Rows) -> Result<Rows, ApiError> {
+        let (mut at, mut begun) = match token.from {
+            From::Start => (None, None),
+            From::Scan { position: Some(position), rows_of_document } if rows_of_document > 0 => {
+                (Some(position.clone().again()), Some((position.to_bytes(), rows_of_document)))
+            }
+            From::Scan { position, .. } => (position, None),
+            From::Row(_) | From::Rows(_) => return Err(ApiError::invalid_continuation()),
+        };
+        let source = self.source(self.access);
+        let mut before = token.progress;
+        let mut batch = Batch::new(page.rows_max, source.filter.is_some());
+        loop {
+            let pulled = source.pull(at.clone(), batch.next()).await?;
+            page.passes_over(&pulled);
+            let Items { items, next, .. } = pulled;
+            // A run lives for one batch of documents: rows borrow from it and are written before it ends.
+            let mut run = self.run(before)?;
+            for item in &items {
+                // As in the service, no page has rows of two partition key ranges.
+                if !page.rows.is_empty() && item.slot() != page.slot {
+                    return Ok(page.ended(before, Some(From::Scan { position: at, rows_of_document: 0 })));
+                }
+                page.looks_at(item);
+                // The document that the page before ended in, if it is still there.
+                let given = begun.take().filter(|(position, _)| item.position().to_bytes() == *position);
+                let skip = given.map_or(0, |(_, rows)| rows);
+                let pushed = source.with_document(item, |document| {
+                    let rows = run.push(document).map_err(failed)?;
+                    Ok::<_, ApiError>(page.take_from(&rows, skip))
+                })?;
+                if let Pushed::Some(rows_of_document) = pushed {
+                    let from = From::Scan { position: Some(item.position()), rows_of_document };
+                    return Ok(page.ended(before, Some(from)));
+                }
+                at = Some(item.position());
+                before = run.progress();
+                if run.is_done() {
+                    return Ok(page.ended(before, None));
+                }
+                if page.is_full() {
+                    return Ok(page.ended(before, Some(From::Scan { position: at, rows_of_document: 0 })));
+                }
+            }
+            match next {
+                None => {
+                    // A query that reads no documents has all its rows at the end.
+                    for row in run.finish().map_err(failed)? {
+                        page.add(&row);
+                    }
+                    return Ok(page.ended(before, None));
+                }
+                position if page.walked >= DOCUMENTS_MAX => {
+                    return Ok(page.ended(before, Some(From::Scan { position, rows_of_document: 0 })));
+                }
+                position => at = position,
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Queries that sort, group or remove duplicates: a page is the lowest rows after the place where the last one ended.
+
+use mayfly_engine::{Access, Position};
+use mayfly_sql::{After, Window, WindowRun};
+
+use super::{
+    PAGE_BYTES_MAX, PageRun,
+    rows::{Batch, Rows},
+};
+use crate::{
+    error::ApiError,
+    query::{
+        access::AccessPlan,
+        request::failed,
+        source::Items,
+        token::{From, Token},
+    },
+};
+
+impl PageRun<'_> {
+    /// The rows after the place where the page before ended, in the order of the query, its groups or its values.
+    pub(super) async fn window(&self, token: Token, page: Rows) -> Result<Rows, ApiError> {
+        if self.access.serves_order {
+            let start = match &token.from {
+                From::Start => Some(None),
+                From::Row(After::Place(place)) => self.source(self.access).position_of(place).map(Some),
+                _ => None,
+            };
+            if let Some(start) = start {
+                let mut ordered = Rows::new(page.rows_max, page.choice);
+                if self.collect(&token, self.access, start, &mut ordered).await? {
+                    return Ok(ordered);
+                }
+            }
+            let plain = self.access.without_index(self.scope);
+            let mut page = page;
+            self.collect(&token, &plain, None, &mut page).await?;
+            return Ok(page);
+        }
+        let mut page = page;
+        self.collect(&token, self.access, None, &mut page).await?;
+        Ok(page)
+    }
+
+    /// Collects a window's rows; false if the walk's order turns out not to be that of the query.
+    async fn collect(
+        &self,
+        token: &Token,
+        access: &AccessPlan,
+        start: Option<Position>,
+        page: &mut Rows,
+    ) -> Result<bool, ApiError> {
+        let after = match &token.from {
+            From::Start => None,
+            From::Row(after) => Some(after.clone()),
+            _ => return Err(ApiError::invalid_continuation()),
+        };
+        let in_order = access.serves_order;
+        let window = Window {
+            after,
+            rows: page.rows_max,
+            bytes: PAGE_BYTES_MAX,
+            progress: token.progress,
+            in_order,
+            ties: self.access.ties(self.request.plan.hints()),
+        };
+        let mut run = self.request.plan.run_window(self.context(), window).map_err(failed)?;
+        self.feed(access, start, page, &mut run, in_order).await?;
+        let found = run.finish().map_err(failed)?;
+        let by_index = matches!(access.access, Access::Index(_));
+        if in_order && by_index && found.inexact {
+            return Ok(false);
+        }
+        if found.lost {
+            return Err(ApiError::rows_changed());
+        }
+        found.rows.iter().for_each(|row| page.add(row));
+        page.next_from(found.progress, found.next.map(|place| From::Row(After::Place(place))));
+        Ok(true)
+    }
+
+    /// Pushes documents until there are none left, or the page has all its rows.
+    async fn feed(
+        &self,
+        access: &AccessPlan,
+        start: Option<Position>,
+        page: &mut Rows,
+        run: &mut WindowRun<'_>,
+        in_order: bool,
+    ) -> Result<(), ApiError> {
+        let source = self.source(access);
+        let mut batch =
+            Batch::new(if in_order { self.wanted(page) } else { usize::MAX }, source.filter.is_some());
+        let mut at = start;
+        loop {
+            let pulled = source.pull(at, batch.next()).await?;
+            page.passes_over(&pulled);
+            let Items { items, next, .. } = pulled;
+            for item in &items {
+                page.looks_at(item);
+                source
+                    .with_document(item, |document| run.push(document, &item.tie, item.times))
+                    .map_err(failed)?;
+                if run.is_done() {
+                    return Ok(());
+                }
+            }
+            match next {
+                Some(next) => at = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Rows that a walk in order has to come by: those of the page, and one more to know that there is one.
+    fn wanted(&self, page: &Rows) -> usize {
+        let limit = self.request.plan.limit();
+        let rows = limit.limit.map_or(page.rows_max, |limit| page.rows_max.min(limit as usize));
+        rows.saturating_add(limit.offset as usize).saturating_add(1)
+    }
+}

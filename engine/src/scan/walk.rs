@@ -1,0 +1,397 @@
+//! One page of a walk: slot after slot, leg after leg, as far as there is room.
+
+use bytes::Bytes;
+use mayfly_storage::store::{Direction, Key, KeyRange, PageLimit, Snapshot, prefix_end};
+use mayfly_value::{keycode, partition::Epk};
+
+use super::{
+    Content, Entry, Merged, Place, Wanted,
+    row::{DAMAGED, Row, values},
+    state::{indexed_through, last_commit},
+};
+use crate::{
+    access::{Access, IndexAccess, record_range},
+    container::Container,
+    error::{Error, Result},
+    keys::{DocumentKey, Family, PREFIX_LEN, Shard},
+    position::{After, IndexedAtStart, Leg, Position, digest_of},
+    record::{FeedEntry, Record},
+    ttl::{Cuts, Life},
+};
+
+/// The most entries one page looks at, whatever it returns.
+const ENTRIES_MAX: usize = 10_000;
+
+pub(super) struct Walk<'a> {
+    pub container: &'a Container,
+    pub access: &'a Access,
+    pub direction: Direction,
+    pub cuts: &'a Cuts,
+    pub snapshot: &'a dyn Snapshot,
+    /// Which documents are wanted; all of them if it does not say.
+    pub wanted: Option<Wanted<'a>>,
+    pub merged: Merged,
+}
+
+impl Walk<'_> {
+    pub(super) async fn page(
+        &self,
+        position: Option<Position>,
+        limit: PageLimit,
+        records: bool,
+    ) -> Result<(Page, Option<Position>)> {
+        let mut slots = self.access.within().slots(self.container);
+        if self.direction == Direction::Reverse {
+            slots.reverse();
+        }
+        let mut page = Page { records, ..Page::default() };
+        let mut at = match position {
+            Some(position) if slots.contains(&position.slot) => position,
+            Some(_) => return Err(Error::BadContinuation),
+            None => match slots.first() {
+                Some(slot) => Position::start_of(*slot),
+                None => return Ok((page, None)),
+            },
+        };
+        loop {
+            self.settle_legs(&mut at).await?;
+            let room = PageLimit {
+                rows: (limit.rows - page.found.len()).min(ENTRIES_MAX),
+                bytes: limit.bytes.saturating_sub(page.bytes).max(1),
+            };
+            let more = self.advance(&mut at, room, &mut page).await?;
+            let full =
+                page.found.len() >= limit.rows || page.bytes >= limit.bytes || page.scanned >= ENTRIES_MAX;
+            if !more && !self.next_leg(&mut at, &slots) {
+                return Ok((page, None));
+            }
+            if full {
+                return Ok((page, Some(at)));
+            }
+        }
+    }
+
+    /// Decides which documents of a slot belong to which leg, when the scan comes to it.
+    async fn settle_legs(&self, at: &mut Position) -> Result<()> {
+        let state = &self.container.row.index;
+        match (self.access, at.index) {
+            (Access::Records(_) | Access::Writes(_), None) => Ok(()),
+            (Access::Index(_), None) => {
+                let shard = self.container.shard(u32::from(at.slot));
+                let (through, until) = match state.ready {
+                    true => (0, 0),
+                    false => (
+                        indexed_through(self.snapshot, shard, state.epoch).await?,
+                        last_commit(self.snapshot, shard).await?,
+                    ),
+                };
+                at.index = Some(IndexedAtStart { epoch: state.epoch, through, until });
+                Ok(())
+            }
+            // Positions in an index mean nothing to the index of another policy.
+            (Access::Index(_), Some(index)) if index.epoch == state.epoch => Ok(()),
+            _ => Err(Error::BadContinuation),
+        }
+    }
+
+    /// Reads some rows at `at` and moves it; says whether its leg has more.
+    async fn advance(&self, at: &mut Position, room: PageLimit, page: &mut Page) -> Result<bool> {
+        let shard = self.container.shard(u32::from(at.slot));
+        let direction = self.direction_of(at.leg);
+        let mut ranges = self.ranges(shard, at);
+        if direction == Direction::Reverse {
+            ranges.reverse();
+        }
+        let (mut left, bytes_before) = (room.rows, page.bytes);
+        let count = ranges.len();
+        for (n, mut range) in ranges.into_iter().enumerate() {
+            narrow(&mut range, &at.after, direction);
+            if range.is_empty() {
+                continue;
+            }
+            let limit = PageLimit { rows: left, bytes: room.bytes };
+            let rows = self.snapshot.scan(&range, direction, limit).await?;
+            left -= rows.rows.len().min(left);
+            self.take(at, shard, rows.rows, page).await?;
+            let full = left == 0 || page.bytes - bytes_before >= room.bytes;
+            if rows.more || (full && n + 1 < count) {
+                return Ok(true);
+            }
+        }
+        if let After::Cut(..) = at.after {
+            // The row that the page before ended with is gone.
+            return Err(Error::BadContinuation);
+        }
+        Ok(false)
+    }
+
+    /// Takes what is alive of some rows.
+    async fn take(
+        &self,
+        at: &mut Position,
+        shard: Shard,
+        rows: Vec<(Bytes, Bytes)>,
+        page: &mut Page,
+    ) -> Result<()> {
+        page.scanned += rows.len();
+        let mut alive: Vec<Row> = Vec::new();
+        let mut last = None;
+        for (key, value) in rows {
+            if let After::Cut(head, digest, again) = &at.after {
+                let (after, again) = (key.get(PREFIX_LEN..).unwrap_or_default(), *again);
+                if !after.starts_with(head) {
+                    return Err(Error::BadContinuation);
+                }
+                let found = digest_of(after) == *digest;
+                if found {
+                    at.after = After::Key(after.to_vec());
+                }
+                if !found || !again {
+                    continue;
+                }
+            }
+            last = Some(key.clone());
+            if let (Merged::Alike, Some(row)) = (self.merged, alive.last_mut())
+                && row.is_alike(&key)
+            {
+                self.merge(row, key, &value)?;
+                continue;
+            }
+            alive.extend(self.row(at.leg, key, value, page)?);
+        }
+        if let Some(key) = last {
+            at.after = After::Key(key.get(PREFIX_LEN..).unwrap_or_default().to_vec());
+        }
+        self.look_up(at.leg, shard, &mut alive).await?;
+        let missing: Vec<Key> = alive
+            .iter()
+            .filter(|row| row.content.is_none())
+            .map(|row| row.record_key(shard))
+            .collect::<Result<_>>()?;
+        let mut fetched = match missing.is_empty() {
+            true => Vec::new(),
+            false => self.snapshot.get_many(&missing).await?,
+        }
+        .into_iter();
+        for row in alive {
+            let is_fetched = row.content.is_none();
+            let content = match row.content {
+                Some(content) => content,
+                // Entry and record are written together and this is one snapshot of both.
+                None => match fetched.next().flatten() {
+                    Some(bytes) => Content::Record(Record::decode(bytes)?),
+                    None => return Err(Error::Corrupt("an index entry has no record")),
+                },
+            };
+            if let Content::Record(record) = &content {
+                if at.leg == Leg::Main && at.index.is_some_and(|index| index.leaves(record.lsn)) {
+                    continue;
+                }
+                if let (Some(Wanted::Document(is_wanted)), true) = (self.wanted, is_fetched)
+                    && !is_wanted(record.body())
+                {
+                    page.refused += 1;
+                    page.refused_bytes += record.size() as usize;
+                    continue;
+                }
+                page.bytes += record.size() as usize;
+            }
+            let place = Place { leg: at.leg, index: at.index, key: row.key };
+            page.found.push(Entry {
+                slot: at.slot,
+                content,
+                document: row.document,
+                times: row.times,
+                place,
+            });
+        }
+        Ok(())
+    }
+
+    /// Counts an entry that says the same as the row before it, if its document is alive and in scope.
+    fn merge(&self, row: &mut Row, key: Bytes, value: &Bytes) -> Result<()> {
+        let (life, _) = Life::decode(value).ok_or(DAMAGED)?;
+        let document = key.slice(row.key.len() - row.document.len()..);
+        if self.cuts.is_live(&life) && self.is_within(&document)? {
+            (row.key, row.document) = (key, document);
+            row.times += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether a document is in scope.
+    fn is_within(&self, document: &[u8]) -> Result<bool> {
+        let within = self.access.within();
+        if within.is_all() {
+            return Ok(true);
+        }
+        let (hash, _) = keycode::take_bytes(document)?;
+        Ok(within.contains(&Epk(hash)))
+    }
+
+    /// Leaves out documents that lack one of the entries they must have as well.
+    pub(super) async fn look_up(&self, leg: Leg, shard: Shard, rows: &mut Vec<Row>) -> Result<()> {
+        let (Access::Index(access), Leg::Main) = (self.access, leg) else { return Ok(()) };
+        // Documents that wait for the indexer have no entries to look for.
+        if !self.container.row.index.ready {
+            return Ok(());
+        }
+        for lookup in &access.also {
+            let keys = rows.iter().map(|row| {
+                let document = DocumentKey::from_tail(&row.document)?;
+                Ok(lookup.key(shard, self.container.row.index.epoch, &document))
+            });
+            let keys: Vec<Key> = keys.collect::<Result<_>>()?;
+            let mut found = self.snapshot.get_many(&keys).await?.into_iter();
+            // An entry may have outlived an earlier document with the same id.
+            let is_live =
+                |entry: Bytes| Life::decode(&entry).is_some_and(|(life, _)| self.cuts.is_live(&life));
+            rows.retain(|_| found.next().flatten().is_some_and(is_live));
+        }
+        Ok(())
+    }
+
+    /// One row, if its document is alive and in scope.
+    pub(super) fn row(&self, leg: Leg, key: Bytes, value: Bytes, page: &mut Page) -> Result<Option<Row>> {
+        let row = match (leg, self.access) {
+            (Leg::Unindexed, _) | (Leg::Main, Access::Writes(_)) => {
+                let entry = FeedEntry::decode(&value)?;
+                if !self.cuts.is_live(&entry.life) {
+                    return Ok(None);
+                }
+                let document = value.slice(value.len() - entry.document.as_bytes().len()..);
+                Row { document, key, content: None, times: 1 }
+            }
+            (Leg::Main, Access::Records(_)) => {
+                let record = Record::decode(value)?;
+                if !self.cuts.is_live(&record.life) || key.len() <= PREFIX_LEN {
+                    return Ok(None);
+                }
+                if let Some(Wanted::Document(is_wanted)) = self.wanted
+                    && !is_wanted(record.body())
+                {
+                    page.refused += 1;
+                    page.refused_bytes += record.size() as usize;
+                    return Ok(None);
+                }
+                let content = Some(Content::Record(record));
+                return Ok(Some(Row { document: key.slice(PREFIX_LEN..), key, content, times: 1 }));
+            }
+            (Leg::Main, Access::Index(access)) => {
+                let (life, _) = Life::decode(&value).ok_or(DAMAGED)?;
+                if !self.cuts.is_live(&life) {
+                    return Ok(None);
+                }
+                match self.index_row(access, key, page.records)? {
+                    Some(row) => row,
+                    None => return Ok(None),
+                }
+            }
+        };
+        if !self.is_within(&row.document)? {
+            return Ok(None);
+        }
+        Ok(Some(row))
+    }
+
+    /// A row of an index, if it is wanted.
+    fn index_row(&self, access: &IndexAccess, key: Bytes, records: bool) -> Result<Option<Row>> {
+        let start = PREFIX_LEN + access.index.prefix_len();
+        let count = access.index.values(self.container)?;
+        let mut at = start;
+        let mut exact = true;
+        for _ in 0..count {
+            let (len, is_exact) = keycode::skip_exact(key.get(at..).ok_or(DAMAGED)?)?;
+            exact &= is_exact;
+            at += len;
+        }
+        if key.len() <= at {
+            return Err(DAMAGED);
+        }
+        let is_wanted = match self.wanted {
+            Some(Wanted::Entry(is_wanted)) => Some(is_wanted),
+            _ => None,
+        };
+        let mut content = None;
+        if exact && (!records || is_wanted.is_some()) {
+            let values = values(&key[start..], count)?;
+            if is_wanted.is_some_and(|is_wanted| !is_wanted(&values)) {
+                return Ok(None);
+            }
+            content = (!records).then_some(Content::Values(values));
+        }
+        Ok(Some(Row { document: key.slice(at..), key, content, times: 1 }))
+    }
+
+    fn next_leg(&self, at: &mut Position, slots: &[u16]) -> bool {
+        at.after = After::Start;
+        if at.leg == Leg::Main && at.index.is_some_and(|index| index.through < index.until) {
+            at.leg = Leg::Unindexed;
+            return true;
+        }
+        let place = slots.iter().position(|slot| *slot == at.slot);
+        match place.and_then(|place| slots.get(place + 1)) {
+            Some(slot) => {
+                *at = Position::start_of(*slot);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The keys of a leg, ascending.
+    fn ranges(&self, shard: Shard, at: &Position) -> Vec<KeyRange> {
+        match (at.leg, self.access) {
+            (Leg::Unindexed, _) => {
+                let (through, until) = at.index.map_or((0, 0), |index| (index.through, index.until));
+                let whole = shard.range(Family::Feed, &[]);
+                let bound = |lsn: u64| [&whole.start[..], &lsn.saturating_add(1).to_be_bytes()].concat();
+                vec![KeyRange { start: bound(through), end: Some(bound(until)), ..whole }]
+            }
+            (Leg::Main, Access::Records(hashes)) => vec![record_range(shard, hashes)],
+            (Leg::Main, Access::Writes(_)) => vec![shard.range(Family::Feed, &[])],
+            (Leg::Main, Access::Index(access)) => access.key_ranges(shard, self.container.row.index.epoch),
+        }
+    }
+
+    /// The second leg has no order to keep and always goes forward.
+    fn direction_of(&self, leg: Leg) -> Direction {
+        match leg {
+            Leg::Main => self.direction,
+            Leg::Unindexed => Direction::Forward,
+        }
+    }
+}
+
+/// A page in the making.
+#[derive(Default)]
+pub(super) struct Page {
+    pub found: Vec<Entry>,
+    pub scanned: usize,
+    /// Bytes of the documents in it.
+    pub bytes: usize,
+    /// Documents that were read and not wanted, and their bytes.
+    pub refused: usize,
+    pub refused_bytes: usize,
+    /// Whether records are wanted, not only entries.
+    pub records: bool,
+}
+
+/// Leaves of a range what comes after a row.
+fn narrow(range: &mut KeyRange, after: &After, direction: Direction) {
+    let head = range.start.get(..PREFIX_LEN).unwrap_or_default();
+    let (first, last) = match after {
+        After::Start => return,
+        After::Key(key) => ([head, key, &[0]].concat(), Some([head, key].concat())),
+        After::Again(key) => ([head, key].concat(), Some([head, key, &[0]].concat())),
+        // The row itself is looked for.
+        After::Cut(key, ..) => ([head, key].concat(), prefix_end(&[head, key].concat())),
+    };
+    match (direction, last) {
+        (Direction::Forward, _) if first > range.start => range.start = first,
+        (Direction::Reverse, Some(last)) if range.end.as_ref().is_none_or(|end| last < *end) => {
+            range.end = Some(last);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,405 @@
+//! A store on servers of the PostgreSQL family: any number of nodes may share it.
+//!
+//! ```text
+//!   get ──────────────▶ one statement
+//!   snapshot ─────────▶ snapshot.rs: a transaction that only reads
+//!   commit ──▶ queue.rs: batches of one slot that wait ──▶ group.rs: one statement ──▶ mayfly_commit in schema.sql
+//!                                       map.rs: which server holds the slot          server.rs: connections
+//! ```
+//!
+//! One table of slots, keys and values. A commit holds the row of its slot to its end, so commits to a slot come one
+//! after the other on whatever node they began; that is what makes guards, counters and the order of a feed right, and
+//! nothing here decides it but the server. What waits for a slot meanwhile goes as one statement.
+//!
+//! A row of another slot can be guarded by its version only, and it is the slot's *floor* that is looked at: whoever
+//! changes such a row raises the floor of the slots that rely on it first ([`Store::raise_floor`]). So a commit never
+//! needs two servers.
+//!
+//! Holds: what was acknowledged was committed by the server that holds the slot, under the epoch that it has there.
+
+mod group;
+mod map;
+mod moving;
+mod queue;
+mod schema;
+mod server;
+mod snapshot;
+mod tending;
+mod time;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use bytes::Bytes;
+use deadpool_postgres::Object;
+use parking_lot::{Mutex, RwLock};
+use tokio::{runtime::Handle, task::JoinSet};
+
+use self::{
+    group::{slots_of, stored_key},
+    map::{Map, Place},
+    queue::Queues,
+    server::Server,
+    snapshot::{PostgresSnapshot, bounds},
+    tending::Tending,
+};
+use crate::{
+    Error, Result,
+    batch::{check_batch, check_key, check_scan},
+    store::{
+        Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Slot, Snapshot, Stats, Store, Urgency, Withered,
+    },
+};
+pub use moving::{Member, Placed};
+pub use time::ServerTime;
+
+/// Attempts to follow a group that moves while it is asked for.
+const MOVES_MAX: usize = 50;
+
+/// Keys that one statement of a clear or a sweep looks at.
+const CLEAR_KEYS_MAX: usize = 2000;
+
+const GET: &str = "SELECT s.epoch, s.floor, kv.v FROM mayfly_slot s \
+    LEFT JOIN mayfly_kv kv ON kv.slot = s.slot AND kv.k = $2 WHERE s.slot = $1";
+const GROUP: &str = "SELECT epoch, owned FROM mayfly_group WHERE grp = $1";
+const RAISE: &str = "SELECT mayfly_raise($1, $2, $3, $4)";
+const CLEAR: &str = "SELECT * FROM mayfly_clear($1, $2, $3, $4, $5, $6, $7, $8)";
+
+/// A store that many nodes share.
+pub struct PostgresStore {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    control: Arc<Server>,
+    map: RwLock<Arc<Map>>,
+    /// The highest floor that was seen of each slot.
+    floors: RwLock<HashMap<Slot, u64>>,
+    queues: Queues,
+    tending: Tending,
+    tallies: Tallies,
+    tasks: Mutex<JoinSet<()>>,
+    runtime: Handle,
+}
+
+/// See [`Stats`].
+#[derive(Default)]
+struct Tallies {
+    commits: AtomicU64,
+    groups: AtomicU64,
+    conflicts: AtomicU64,
+}
+
+impl PostgresStore {
+    /// Opens the store at an address such as `postgres://user:password@host/database`, making its tables if there are
+    /// none. Several hosts of one address are a server and its standbys.
+    pub async fn open(url: &str) -> Result<Self> {
+        let control = Arc::new(Server::new(url)?);
+        schema::prepare(&control, true).await?;
+        let map = schema::load_map(&control).await?;
+        let inner = Inner {
+            control,
+            map: RwLock::new(Arc::new(map)),
+            floors: RwLock::default(),
+            queues: Queues::default(),
+            tending: Tending::default(),
+            tallies: Tallies::default(),
+            tasks: Mutex::default(),
+            runtime: Handle::current(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The clock that all nodes go by.
+    pub fn time(&self) -> ServerTime {
+        ServerTime::new(self.inner.control.clone())
+    }
+
+    /// Takes or renews this node's part of the background work: call every few seconds. How many groups of slots it has.
+    pub async fn renew_tending(&self, node: &str) -> Result<usize> {
+        self.inner.tending.renew(&self.inner.control, node).await
+    }
+
+    async fn clear(&self, range: &KeyRange, limit: usize) -> Result<Cleared> {
+        check_scan(range, limit)?;
+        let mut cleared = Cleared { keys: 0, more: false };
+        if range.is_empty() {
+            return Ok(cleared);
+        }
+        let (start, end) = bounds(range);
+        loop {
+            let step = (limit - cleared.keys).min(CLEAR_KEYS_MAX);
+            let done = self.inner.clear_step(range.slot, &start, &end, step, None).await?;
+            cleared.keys += done.keys;
+            cleared.more = done.more;
+            if !done.more || cleared.keys >= limit {
+                return Ok(cleared);
+            }
+        }
+    }
+
+    async fn sweep_rows(&self, rows: &Withered) -> Result<()> {
+        if rows.range.is_empty() {
+            return Ok(());
+        }
+        let (mut start, end) = bounds(&rows.range);
+        let by = (vec![rows.lead], rows.through.to_be_bytes().to_vec());
+        loop {
+            let done =
+                self.inner.clear_step(rows.range.slot, &start, &end, CLEAR_KEYS_MAX, Some(&by)).await?;
+            match done.last {
+                Some(last) if done.more => start = [&last[..], &[0]].concat(),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// What one statement of a clear did.
+struct ClearStep {
+    keys: usize,
+    more: bool,
+    last: Option<Vec<u8>>,
+}
+
+impl Inner {
+    fn place(&self, slot: Slot) -> Place {
+        self.map.read().place(slot)
+    }
+
+    /// The place of everything, if it is one.
+    fn only_place(&self) -> Option<Place> {
+        let map = self.map.read();
+        let first = map.places.first()?;
+        map.places.iter().all(|place| place.number == first.number).then(|| first.clone())
+    }
+
+    /// Runs a task that the store owns.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(task, &self.runtime);
+    }
+
+    /// Refuses an answer of a server that does not hold the slot. `row` is the epoch and floor it has for it.
+    async fn check_held(
+        &self,
+        slot: Slot,
+        place: &Place,
+        row: Option<(i64, i64)>,
+        connection: &Object,
+    ) -> Result<()> {
+        let held = match row {
+            Some((epoch, floor)) => {
+                self.saw_floor(slot, floor);
+                epoch == place.epoch
+            }
+            // Never written to here; the group says whether that means anything.
+            None => {
+                let ask = async {
+                    let statement = connection.prepare_cached(GROUP).await?;
+                    connection.query_opt(&statement, &[&place.group]).await
+                };
+                let group = ask.await.map_err(|error| place.server.failed(&error))?;
+                group.is_some_and(|row| row.get::<_, i64>(0) == place.epoch && row.get(1))
+            }
+        };
+        if held {
+            return Ok(());
+        }
+        self.reload_map().await?;
+        Err(Error::Moved)
+    }
+
+    fn saw_floor(&self, slot: Slot, floor: i64) {
+        let floor = u64::try_from(floor).unwrap_or(0);
+        if floor > self.floors.read().get(&slot).copied().unwrap_or(0) {
+            let mut floors = self.floors.write();
+            let known = floors.entry(slot).or_default();
+            *known = floor.max(*known);
+        }
+    }
+
+    async fn reload_map(&self) -> Result<()> {
+        let known = self.map.read().clone();
+        let map = schema::reload_map(&self.control, &known).await?;
+        *self.map.write() = Arc::new(map);
+        Ok(())
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Bytes>> {
+        check_key(key)?;
+        let (slot, stored) = (i64::from(key.slot.0), stored_key(key));
+        for _ in 0..MOVES_MAX {
+            let place = self.place(key.slot);
+            let (row, connection) = place
+                .server
+                .read(async |connection: Object| {
+                    let statement = connection.prepare_cached(GET).await?;
+                    Ok((connection.query_opt(&statement, &[&slot, &stored]).await?, connection))
+                })
+                .await?;
+            let held = row.as_ref().map(|row| (row.get(0), row.get(1)));
+            match self.check_held(key.slot, &place, held, &connection).await {
+                Ok(()) => {
+                    let value: Option<&[u8]> = row.as_ref().and_then(|row| row.get(2));
+                    return Ok(value.map(Bytes::copy_from_slice));
+                }
+                Err(Error::Moved) => server::pause(std::time::Duration::from_millis(20)).await,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Moved)
+    }
+
+    async fn clear_step(
+        &self,
+        slot: Slot,
+        start: &[u8],
+        end: &[u8],
+        limit: usize,
+        by: Option<&(Vec<u8>, Vec<u8>)>,
+    ) -> Result<ClearStep> {
+        let (lead, through) = (by.map(|by| &by.0[..]), by.map(|by| &by.1[..]));
+        let (number, limit) = (i64::from(slot.0), limit as i64);
+        for _ in 0..MOVES_MAX {
+            let place = self.place(slot);
+            let row = place
+                .server
+                .write(async |connection: Object| {
+                    let statement = connection.prepare_cached(CLEAR).await?;
+                    connection
+                        .query_one(
+                            &statement,
+                            &[&number, &place.group, &place.epoch, &start, &end, &limit, &lead, &through],
+                        )
+                        .await
+                })
+                .await?;
+            if row.get(0) {
+                let keys = usize::try_from(row.get::<_, i64>(1)).unwrap_or_default();
+                return Ok(ClearStep { keys, last: row.get(2), more: row.get(3) });
+            }
+            self.reload_map().await?;
+            server::pause(std::time::Duration::from_millis(20)).await;
+        }
+        Err(Error::Moved)
+    }
+}
+
+impl Inner {
+    /// Raises the floor of slots, server by server.
+    async fn raise_floor(&self, slots: &[Slot], floor: u64) -> Result<()> {
+        let floor = i64::try_from(floor).map_err(|_| Error::Invalid("a floor beyond all versions"))?;
+        let mut left: Vec<Slot> = slots.to_vec();
+        // In one order everywhere: two that raise the floors of the same slots do not wait for each other.
+        left.sort_unstable();
+        for _ in 0..MOVES_MAX {
+            let Some(first) = left.first() else { return Ok(()) };
+            let place = self.place(*first);
+            let of_place = |slot: &Slot| self.place(*slot).number == place.number;
+            let (here, elsewhere): (Vec<Slot>, Vec<Slot>) = left.iter().partition(|slot| of_place(slot));
+            let numbers: Vec<i64> = here.iter().map(|slot| i64::from(slot.0)).collect();
+            let places: Vec<Place> = here.iter().map(|slot| self.place(*slot)).collect();
+            let groups: Vec<i32> = places.iter().map(|place| place.group).collect();
+            let epochs: Vec<i64> = places.iter().map(|place| place.epoch).collect();
+            let row = place
+                .server
+                .write(async |connection: Object| {
+                    let statement = connection.prepare_cached(RAISE).await?;
+                    connection.query_one(&statement, &[&numbers, &groups, &epochs, &floor]).await
+                })
+                .await?;
+            if row.get(0) {
+                here.iter().for_each(|slot| self.saw_floor(*slot, floor));
+                left = elsewhere;
+            } else {
+                self.reload_map().await?;
+                server::pause(std::time::Duration::from_millis(20)).await;
+            }
+        }
+        Err(Error::Moved)
+    }
+}
+
+impl Store for PostgresStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.inner.raise_floor(slots, floor))
+    }
+
+    fn tends(&self, slot: Slot) -> bool {
+        self.inner.tending.has(map::group_of(slot))
+    }
+
+    fn floor(&self, slot: Slot) -> u64 {
+        self.inner.floors.read().get(&slot).copied().unwrap_or(0)
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(self.inner.get(key))
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        Box::pin(async move {
+            let snapshot = PostgresSnapshot::open(self.inner.clone()).await?;
+            Ok(Arc::new(snapshot) as Arc<dyn Snapshot>)
+        })
+    }
+
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
+        Box::pin(async move {
+            check_batch(&batch)?;
+            match slots_of(&batch)[..] {
+                [] => {
+                    self.inner.tallies.commits.fetch_add(1, Relaxed);
+                    Ok(Committed::default())
+                }
+                [slot] => queue::commit(&self.inner, slot, batch).await,
+                _ => queue::commit_across(&self.inner, batch).await,
+            }
+        })
+    }
+
+    fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
+        Box::pin(self.clear(range, limit))
+    }
+
+    fn sync(&self) -> BoxFuture<'_, Result<()>> {
+        // A commit is as durable as the server makes it by the time it answers.
+        Box::pin(async { Ok(()) })
+    }
+
+    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            withered.iter().try_for_each(|rows| check_scan(&rows.range, 1))?;
+            for rows in &withered {
+                self.sweep_rows(rows).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn stats(&self) -> Stats {
+        let tallies = &self.inner.tallies;
+        Stats {
+            disk_bytes: 0,
+            commits: tallies.commits.load(Relaxed),
+            groups: tallies.groups.load(Relaxed),
+            conflicts: tallies.conflicts.load(Relaxed),
+        }
+    }
+}
+
+/// Whether somebody waits for a batch.
+fn is_urgent(batch: &Batch) -> bool {
+    batch.urgency == Urgency::Foreground
+}

@@ -1,0 +1,224 @@
+//! A view that does not change: a transaction that only reads, on a connection of its own.
+//!
+//! With one server it begins when the snapshot is taken. With several it begins on each when it is first asked, so what
+//! two servers show may be of two moments; one slot is always of one.
+//!
+//! Holds: nothing is read from a server that does not hold the slot any more. A snapshot that finds out fails, and
+//! whoever wanted it takes another.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use deadpool_postgres::Object;
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use super::{
+    Inner,
+    group::{stored, stored_key},
+    map::Place,
+};
+use crate::{
+    Error, Result,
+    batch::{check_key, check_scan},
+    store::{BoxFuture, Direction, Key, KeyRange, Page, PageLimit, Slot, Snapshot},
+};
+
+/// Rows that are asked for at a time: a page's limit of bytes cannot be told to the server.
+const ROWS_MAX: usize = 1000;
+
+/// Rows that are asked for first when the page is limited by bytes.
+const ROWS_FIRST: usize = 100;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
+const HELD: &str = "SELECT epoch, floor FROM mayfly_slot WHERE slot = $1";
+const FORWARD: &str =
+    "SELECT k, v FROM mayfly_kv WHERE slot = $1 AND k >= $2 AND k < $3 ORDER BY k ASC LIMIT $4";
+const REVERSE: &str =
+    "SELECT k, v FROM mayfly_kv WHERE slot = $1 AND k >= $2 AND k < $3 ORDER BY k DESC LIMIT $4";
+const MANY: &str = "SELECT k, v FROM mayfly_kv WHERE slot = $1 AND k = ANY ($2)";
+
+/// Open transactions, one per server that was asked.
+pub struct PostgresSnapshot {
+    store: Arc<Inner>,
+    views: Mutex<HashMap<i32, Arc<OnceCell<View>>>>,
+    /// Slots that were found where the map says.
+    held: Mutex<HashSet<Slot>>,
+}
+
+struct View {
+    connection: Option<Object>,
+    store: Arc<Inner>,
+}
+
+impl View {
+    fn client(&self) -> Result<&Object> {
+        self.connection.as_ref().ok_or(Error::Poisoned)
+    }
+}
+
+/// Ends the transaction in the background, then gives the connection back.
+impl Drop for View {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.store.spawn(async move {
+                if connection.batch_execute("ROLLBACK").await.is_err() {
+                    drop(Object::take(connection));
+                }
+            });
+        }
+    }
+}
+
+impl PostgresSnapshot {
+    pub async fn open(store: Arc<Inner>) -> Result<Self> {
+        let snapshot = Self { store, views: Mutex::default(), held: Mutex::default() };
+        if let Some(place) = snapshot.store.only_place() {
+            snapshot.view(&place).await?;
+        }
+        Ok(snapshot)
+    }
+
+    async fn view(&self, place: &Place) -> Result<Arc<OnceCell<View>>> {
+        let cell = self.views.lock().entry(place.number).or_default().clone();
+        cell.get_or_try_init(|| async {
+            let mut attempt = 0;
+            loop {
+                let connection = place.server.long_connection().await?;
+                match connection.batch_execute(BEGIN).await {
+                    Ok(()) => {
+                        return Ok(View { connection: Some(connection), store: self.store.clone() });
+                    }
+                    // A connection that broke while it lay in the pool.
+                    Err(_) if attempt < 3 => {
+                        attempt += 1;
+                        drop(Object::take(connection));
+                    }
+                    Err(error) => return Err(place.server.failed(&error)),
+                }
+            }
+        })
+        .await?;
+        Ok(cell)
+    }
+
+    /// The place of a slot, once it is known to be there.
+    async fn enter(&self, slot: Slot) -> Result<(Place, Arc<OnceCell<View>>)> {
+        let place = self.store.place(slot);
+        let view = self.view(&place).await?;
+        if self.held.lock().contains(&slot) {
+            return Ok((place, view));
+        }
+        let client = opened(&view)?.client()?;
+        let number = i64::from(slot.0);
+        let ask = async {
+            let statement = client.prepare_cached(HELD).await?;
+            client.query_opt(&statement, &[&number]).await
+        };
+        let row = ask.await.map_err(|error| place.server.failed(&error))?;
+        let row = row.map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
+        self.store.check_held(slot, &place, row, client).await?;
+        self.held.lock().insert(slot);
+        Ok((place, view))
+    }
+
+    async fn many(&self, slot: Slot, keys: Vec<Vec<u8>>) -> Result<HashMap<Vec<u8>, Bytes>> {
+        let (place, view) = self.enter(slot).await?;
+        let client = opened(&view)?.client()?;
+        let ask = async {
+            let statement = client.prepare_cached(MANY).await?;
+            client.query(&statement, &[&i64::from(slot.0), &keys]).await
+        };
+        let rows = ask.await.map_err(|error| place.server.failed(&error))?;
+        Ok(rows.iter().map(|row| (row.get(0), Bytes::copy_from_slice(row.get(1)))).collect())
+    }
+
+    async fn page(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
+        check_scan(range, limit.rows)?;
+        let mut page = Page::default();
+        if range.is_empty() {
+            return Ok(page);
+        }
+        let (place, view) = self.enter(range.slot).await?;
+        let client = opened(&view)?.client()?;
+        let (mut start, mut end) = bounds(range);
+        let mut bytes = 0;
+        let mut wanted = if limit.bytes == usize::MAX { ROWS_MAX } else { ROWS_FIRST };
+        loop {
+            // One more than fits says whether there is more.
+            let asked = limit.rows.saturating_sub(page.rows.len()).saturating_add(1).min(wanted);
+            let text = if direction == Direction::Forward { FORWARD } else { REVERSE };
+            let ask = async {
+                let statement = client.prepare_cached(text).await?;
+                client.query(&statement, &[&i64::from(range.slot.0), &start, &end, &(asked as i64)]).await
+            };
+            let rows = ask.await.map_err(|error| place.server.failed(&error))?;
+            for row in &rows {
+                if !page.rows.is_empty() && limit.is_reached(page.rows.len(), bytes) {
+                    page.more = true;
+                    return Ok(page);
+                }
+                let (key, value): (&[u8], &[u8]) = (row.get(0), row.get(1));
+                bytes += key.len() - 1 + value.len();
+                page.rows.push((Bytes::copy_from_slice(&key[1..]), Bytes::copy_from_slice(value)));
+            }
+            let Some(last) = rows.last().filter(|_| rows.len() == asked) else { return Ok(page) };
+            let last: Vec<u8> = last.get(0);
+            match direction {
+                Direction::Forward => start = [&last[..], &[0]].concat(),
+                Direction::Reverse => end = last,
+            }
+            wanted = ROWS_MAX;
+        }
+    }
+}
+
+fn opened(view: &OnceCell<View>) -> Result<&View> {
+    view.get().ok_or(Error::Poisoned)
+}
+
+/// The ends of a range as the table has keys. Past every key of a space is the start of the next.
+pub fn bounds(range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
+    let end = match &range.end {
+        Some(end) => stored(range.space, end),
+        None => vec![super::group::space_byte(range.space) + 1],
+    };
+    (stored(range.space, &range.start), end)
+}
+
+impl Snapshot for PostgresSnapshot {
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move {
+            check_key(key)?;
+            Ok(self.many(key.slot, vec![stored_key(key)]).await?.into_values().next())
+        })
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Bytes>>>> {
+        Box::pin(async move {
+            keys.iter().try_for_each(check_key)?;
+            let mut by_slot: HashMap<Slot, Vec<Vec<u8>>> = HashMap::new();
+            for key in keys {
+                by_slot.entry(key.slot).or_default().push(stored_key(key));
+            }
+            let mut found = HashMap::new();
+            for (slot, asked) in by_slot {
+                found.insert(slot, self.many(slot, asked).await?);
+            }
+            let value = |key: &Key| found.get(&key.slot)?.get(&stored_key(key)).cloned();
+            Ok(keys.iter().map(value).collect())
+        })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(self.page(range, direction, limit))
+    }
+}

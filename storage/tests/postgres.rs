@@ -1,0 +1,182 @@
+//! The store on PostgreSQL keeps the contract. Needs a server: `cargo xtask test scale` brings one.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use mayfly_storage::{
+    Error, PostgresStore, conformance,
+    store::{
+        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark, Slot,
+        Space, Store,
+    },
+};
+use mayfly_testkit::postgres::{empty_address, empty_address_on, empty_store};
+use tokio::task::JoinSet;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn conformance() {
+    conformance::run_all(|| async { Arc::new(empty_store().await) as Arc<dyn Store> }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn survives_reopening() {
+    let address = empty_address().await;
+    conformance::survives_reopening(|| async {
+        Arc::new(PostgresStore::open(&address).await.unwrap()) as Arc<dyn Store>
+    })
+    .await;
+}
+
+/// A slot of container 7, and a batch that adds one entry to its feed.
+fn step(number: u32) -> (Slot, Batch) {
+    let slot = Slot(7 * 4096 + number);
+    let key =
+        |bytes: &[u8]| Key { space: Space::Small, slot, bytes: [&number.to_be_bytes(), bytes].concat() };
+    let entry = Put {
+        key: key(b"feed/________"),
+        value: vec![0; 100],
+        marks: vec![SeqMark { advance: 0, at: MarkAt::Key(9) }],
+    };
+    let advances = vec![Advance { counter: key(b"counter"), stamp: 1, tally: [1, 0] }];
+    (slot, Batch { puts: vec![entry], advances, ..Batch::default() })
+}
+
+async fn feed(store: &PostgresStore, number: u32) -> Vec<u64> {
+    let slot = step(number).0;
+    let prefix = [&number.to_be_bytes()[..], b"feed/"].concat();
+    let range = KeyRange::prefix(Space::Small, slot, prefix);
+    let limit = PageLimit { rows: 100_000, bytes: usize::MAX };
+    loop {
+        let snapshot = store.snapshot().await.unwrap();
+        match snapshot.scan(&range, Direction::Forward, limit).await {
+            Ok(page) => {
+                let number = |key: &[u8]| u64::from_be_bytes(key[9..17].try_into().unwrap());
+                return page.rows.iter().map(|(key, _)| number(key)).collect();
+            }
+            Err(Error::Moved) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Groups go from server to server and back while two nodes write to them and read. What was acknowledged is there, once
+/// and in order, and a node with an old map is refused and follows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn moves_under_load_lose_and_double_nothing() {
+    const SLOTS: u32 = 6;
+    let address = empty_address().await;
+    let other_server = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
+    let one = Arc::new(PostgresStore::open(&address).await.unwrap());
+    let other = Arc::new(PostgresStore::open(&address).await.unwrap());
+    let mover = PostgresStore::open(&address).await.unwrap();
+    assert_eq!(mover.add_server(&other_server).await.unwrap(), 2);
+    assert!(mover.add_server(&address).await.is_err(), "a server that holds data is no new one");
+
+    let done = Arc::new(AtomicBool::new(false));
+    let mut writers = JoinSet::new();
+    for writer in 0..12 {
+        let store = if writer % 2 == 0 { one.clone() } else { other.clone() };
+        let done = done.clone();
+        writers.spawn(async move {
+            let mut numbers = Vec::new();
+            while !done.load(Relaxed) {
+                let (_, batch) = step(writer % SLOTS);
+                numbers.push(store.commit(batch).await.unwrap().counters[0].seq);
+                let seen = feed(&store, writer % SLOTS).await;
+                let last = *numbers.last().unwrap();
+                assert!(seen.len() as u64 >= last, "what was acknowledged is seen, wherever the slot is");
+            }
+            (writer % SLOTS, numbers)
+        });
+    }
+    let groups: Vec<u32> = (0..SLOTS).map(|number| (7 * 97 + number) % 256).collect();
+    for to in [2, 1, 2] {
+        for group in &groups {
+            mover.move_group(*group, to).await.unwrap();
+        }
+    }
+    done.store(true, Relaxed);
+    let mut acknowledged = vec![BTreeSet::new(); SLOTS as usize];
+    let mut count = 0;
+    while let Some(ended) = writers.join_next().await {
+        let (number, numbers) = ended.unwrap();
+        count += numbers.len();
+        acknowledged[number as usize].extend(numbers);
+    }
+    println!("{count} commits during {} moves", 3 * groups.len());
+    assert_eq!(acknowledged.iter().map(BTreeSet::len).sum::<usize>(), count, "no number was given twice");
+    for number in 0..SLOTS {
+        for store in [&*one, &*other, &mover] {
+            let stored = feed(store, number).await;
+            assert!(
+                stored.iter().copied().eq(acknowledged[number as usize].iter().copied()),
+                "slot {number}"
+            );
+        }
+    }
+    let members = mover.members().await.unwrap();
+    assert_eq!(
+        members.iter().map(|member| member.groups).collect::<Vec<_>>(),
+        [256 - groups.len(), groups.len()]
+    );
+}
+
+/// A batch may write to two slots of one server, not to slots of two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn batches_across_servers_are_refused() {
+    let store = PostgresStore::open(&empty_address().await).await.unwrap();
+    let other_server = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
+    let both = || {
+        let (mut batch, second) = (step(0).1, step(1).1);
+        batch.puts.extend(
+            second
+                .puts
+                .into_iter()
+                .map(|put| Put { marks: vec![SeqMark { advance: 1, at: MarkAt::Key(9) }], ..put }),
+        );
+        batch.advances.extend(second.advances);
+        batch
+    };
+    let committed = store.commit(both()).await.unwrap();
+    assert_eq!(committed.counters.iter().map(|counter| counter.seq).collect::<Vec<_>>(), [1, 1]);
+    store.add_server(&other_server).await.unwrap();
+    store.move_group(7 * 97 % 256, 2).await.unwrap();
+    assert!(matches!(store.commit(both()).await, Err(Error::Invalid(_))));
+    assert_eq!((feed(&store, 0).await, feed(&store, 1).await), (vec![1], vec![1]));
+}
+
+/// A batch that guards a row of another slot is refused once the floor is above the version it relies on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn floors_refuse_old_versions() {
+    let address = empty_address().await;
+    let store = PostgresStore::open(&address).await.unwrap();
+    let other = PostgresStore::open(&address).await.unwrap();
+    let rules = Key { space: Space::Small, slot: Slot(0), bytes: b"rules".to_vec() };
+    let relying = |version| {
+        let guards = vec![Guard { key: rules.clone(), expect: Expect::Version(version) }];
+        Batch { guards, ..step(0).1 }
+    };
+    let slot = step(0).0;
+    store.commit(relying(3)).await.unwrap();
+    other.raise_floor(&[slot], 4).await.unwrap();
+    match store.commit(relying(3)).await {
+        Err(Error::Conflict { key }) => assert_eq!(key, rules),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(store.floor(slot), 4, "the refusal says what the floor is");
+    store.commit(relying(4)).await.unwrap();
+    // A floor never goes down.
+    other.raise_floor(&[slot], 2).await.unwrap();
+    assert!(store.commit(relying(3)).await.is_err());
+}

@@ -1,0 +1,127 @@
+//! One property of a document, found by stepping over the others.
+//!
+//! A scan asks this of every document it meets, so nothing is read but types, names and lengths until the name is the
+//! one. Kinds that queries seldom ask for are left to the `bson` crate once it is known that they are there.
+
+use bson::{RawBsonRef, RawDocument};
+
+/// The value of the first property with this name; `None` if there is none, or if the bytes before it are damaged.
+pub fn find<'a>(document: &'a RawDocument, name: &str) -> Option<RawBsonRef<'a>> {
+    let mut rest = document.as_bytes().get(size_of::<i32>()..)?;
+    loop {
+        let (kind, named) = rest.split_first()?;
+        if *kind == 0 {
+            return None;
+        }
+        let name_len = named.iter().position(|byte| *byte == 0)?;
+        let (found, value) = named.split_at_checked(name_len)?;
+        let value = value.get(1..)?;
+        let len = value_len(*kind, value)?;
+        if found == name.as_bytes() {
+            return simple(*kind, value.get(..len)?).or_else(|| slowly(document, name));
+        }
+        rest = value.get(len..)?;
+    }
+}
+
+/// How many bytes a value takes.
+fn value_len(kind: u8, value: &[u8]) -> Option<usize> {
+    let stated = || usize::try_from(i32::from_le_bytes(*value.first_chunk()?)).ok();
+    let text = |from: usize| value.get(from..)?.iter().position(|byte| *byte == 0).map(|end| from + end + 1);
+    Some(match kind {
+        // Null, undefined, the ends of all keys.
+        0x06 | 0x0A | 0x7F | 0xFF => 0,
+        // Bool, int32, object id, decimal.
+        0x08 => 1,
+        0x10 => 4,
+        0x07 => 12,
+        0x13 => 16,
+        // Double, date, timestamp, int64.
+        0x01 | 0x09 | 0x11 | 0x12 => 8,
+        // Document, array, code with scope: their length has itself in it.
+        0x03 | 0x04 | 0x0F => stated()?,
+        // String, code, symbol; binary with its subtype; pointer with its id.
+        0x02 | 0x0D | 0x0E => stated()?.checked_add(4)?,
+        0x05 => stated()?.checked_add(5)?,
+        0x0C => stated()?.checked_add(16)?,
+        // Regular expression and its options.
+        0x0B => text(text(0)?)?,
+        _ => return None,
+    })
+}
+
+/// A value of one of JSON's scalar types, or an object.
+fn simple(kind: u8, value: &[u8]) -> Option<RawBsonRef<'_>> {
+    Some(match kind {
+        0x01 => RawBsonRef::Double(f64::from_le_bytes(value.try_into().ok()?)),
+        0x02 => {
+            let text = value.get(4..)?.strip_suffix(&[0])?;
+            RawBsonRef::String(std::str::from_utf8(text).ok()?)
+        }
+        0x03 => RawBsonRef::Document(RawDocument::from_bytes(value).ok()?),
+        0x08 => RawBsonRef::Boolean(match value {
+            [0] => false,
+            [1] => true,
+            _ => return None,
+        }),
+        0x0A => RawBsonRef::Null,
+        0x10 => RawBsonRef::Int32(i32::from_le_bytes(value.try_into().ok()?)),
+        0x12 => RawBsonRef::Int64(i64::from_le_bytes(value.try_into().ok()?)),
+        _ => return None,
+    })
+}
+
+fn slowly<'a>(document: &'a RawDocument, name: &str) -> Option<RawBsonRef<'a>> {
+    let mut elements = document.iter_elements().map_while(Result::ok);
+    elements.find(|element| element.key().as_str() == name)?.value().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{
+        Binary, Decimal128, RawDocumentBuf, Regex, Timestamp, oid::ObjectId, rawdoc, spec::BinarySubtype,
+    };
+
+    use super::*;
+
+    fn all_kinds() -> RawDocumentBuf {
+        let binary = Binary { subtype: BinarySubtype::Generic, bytes: vec![1, 2, 3] };
+        let regex = Regex { pattern: "a+".try_into().unwrap(), options: "i".try_into().unwrap() };
+        rawdoc! {
+            "double": 1.5, "string": "text", "object": { "x": 1, "deep": { "y": "z" } }, "array": [1, "two", [3]],
+            "binary": binary, "id": ObjectId::from_bytes([7; 12]), "true": true, "false": false,
+            "date": bson::DateTime::from_millis(5), "null": bson::RawBson::Null, "regex": regex,
+            "int": 7_i32, "time": Timestamp { time: 1, increment: 2 }, "long": 1_i64 << 60,
+            "decimal": Decimal128::from_bytes([0; 16]), "min": bson::RawBson::MinKey, "max": bson::RawBson::MaxKey,
+            "": "no name", "long name": 1, "twice": 1, "twice": 2,
+        }
+    }
+
+    #[test]
+    fn every_property_is_found_as_the_bson_crate_finds_it() {
+        let document = all_kinds();
+        for element in document.iter() {
+            let (name, _) = element.unwrap();
+            let name = name.as_str();
+            assert_eq!(find(&document, name), slowly(&document, name), "{name}");
+            assert!(find(&document, name).is_some(), "{name}");
+        }
+        assert_eq!(find(&document, "missing"), None);
+        assert_eq!(find(&document, "lon"), None);
+    }
+
+    #[test]
+    fn damaged_bytes_are_not_found_and_do_not_panic() {
+        let whole = all_kinds();
+        for at in 4..whole.as_bytes().len() - 1 {
+            for byte in [0, 1, 0x02, 0x03, 0x7F, 0xFF] {
+                let mut bytes = whole.as_bytes().to_vec();
+                bytes[at] = byte;
+                let Ok(document) = RawDocument::from_bytes(&bytes) else { continue };
+                for name in ["double", "object", "max", "missing"] {
+                    _ = find(document, name);
+                }
+            }
+        }
+    }
+}
