@@ -105,8 +105,11 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // `runuser` passes the signal on; a plain kill would leave the server behind.
-        _ = Command::new("kill").arg("-INT").arg(self.server.id().to_string()).status();
+        // To the server and not to `runuser` around it, which may have been started where signals are ignored.
+        let file = std::fs::read_to_string(self.dir.path().join("data/postmaster.pid")).unwrap_or_default();
+        if let Some(pid) = file.lines().next() {
+            _ = Command::new("kill").args(["-INT", pid]).status();
+        }
         _ = self.server.wait();
     }
 }

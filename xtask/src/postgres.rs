@@ -149,10 +149,15 @@ impl Postgres {
 
     /// SIGKILL to the server itself; it gets no chance to do anything.
     pub fn kill(&self) -> Result<()> {
+        self.signal("-9")
+    }
+
+    /// To the server and not to `runuser` around it, which may have been started where signals are ignored.
+    fn signal(&self, signal: &str) -> Result<()> {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
         let pid = pid.lines().next().unwrap_or_default().to_owned();
-        let killed = Command::new("kill").args(["-9", &pid]).status()?;
-        if killed.success() { Ok(()) } else { failure("the server could not be killed") }
+        let told = Command::new("kill").args([signal, &pid]).status()?;
+        if told.success() { Ok(()) } else { failure("the server could not be signalled") }
     }
 
     /// Makes a standby take writes.
@@ -164,8 +169,8 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // `runuser` passes the signal on; a plain kill would leave the server behind.
-        let _ = Command::new("kill").arg("-INT").arg(self.process.id().to_string()).status();
+        // It is gone already where it was killed; `runuser` ends with it either way.
+        let _ = self.signal("-INT");
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }

@@ -14,39 +14,48 @@ struct Group {
     name: &'static str,
     what: &'static str,
     run: fn() -> Result<String>,
-    /// Whether another group runs the same tests.
-    within: Option<&'static str>,
+    runs: Runs,
+}
+
+/// When a group runs if all are asked for.
+enum Runs {
+    Always,
+    /// Another group runs the same tests.
+    Within(&'static str),
+    /// It takes long, or machines differ too much in what they offer: only by its name.
+    Asked,
 }
 
 const GROUPS: [Group; 9] = [
-    Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, within: None },
-    Group { name: "scripts", what: "golden scripts", run: scripts, within: Some("unit") },
-    Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, within: None },
-    Group { name: "scale", what: "several nodes on PostgreSQL servers", run: scale::run, within: None },
-    Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, within: None },
+    Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, runs: Runs::Always },
+    Group { name: "scripts", what: "golden scripts", run: scripts, runs: Runs::Within("unit") },
+    Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, runs: Runs::Always },
+    Group { name: "scale", what: "several nodes on PostgreSQL servers", run: scale::run, runs: Runs::Asked },
+    Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, runs: Runs::Always },
     Group {
         name: "mongo",
         what: "MongoDB's drivers for Python and JavaScript, mongoose",
         run: mongo::run,
-        within: None,
+        runs: Runs::Always,
     },
-    Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, within: None },
+    Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, runs: Runs::Always },
     Group {
         name: "conformance",
         what: "quick tests of the Python SDK's own",
         run: conformance::quick,
-        within: None,
+        runs: Runs::Always,
     },
-    Group { name: "portal", what: "the web portal, in a browser", run: portal::test, within: None },
+    Group { name: "portal", what: "the web portal, in a browser", run: portal::test, runs: Runs::Always },
 ];
 
 /// Every group, the quick ones first.
 pub fn all() -> Result<()> {
     let mut lines = Vec::new();
     for group in &GROUPS {
-        match group.within {
-            Some(other) => lines.push(format!("{:11} in {other}", group.name)),
-            None => lines.push(timed(group)?),
+        match group.runs {
+            Runs::Within(other) => lines.push(format!("{:11} in {other}", group.name)),
+            Runs::Asked => lines.push(format!("{0:11} not run: `cargo xtask test {0}` does", group.name)),
+            Runs::Always => lines.push(timed(group)?),
         }
     }
     println!("\nAll groups passed.");
