@@ -30,7 +30,7 @@ async fn with_carts() -> Administered {
     it
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_come_back_in_types_that_last() {
     let it = with_carts().await;
     let answer = it.run(r#"{"find":"carts","filter":{"user":"ada"},"sort":{"total":-1}}"#).await;
@@ -42,7 +42,7 @@ async fn documents_come_back_in_types_that_last() {
     assert_eq!((&answer["ok"], answer.get("$clusterTime")), (&json!({ "$numberDouble": "1.0" }), None));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cursors_go_on_and_end() {
     let it = with_carts().await;
     let id = |answer: &Value| answer["cursor"]["id"]["$numberLong"].as_str().unwrap().to_owned();
@@ -59,7 +59,7 @@ async fn cursors_go_on_and_end() {
     assert_eq!(killed["cursorsKilled"], json!([{ "$numberLong": other }]));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_on_the_list_works() {
     let it = with_carts().await;
     let by_user = r#"{"aggregate":"carts","pipeline":[{"$group":{"_id":"$user","n":{"$sum":1}}},{"$sort":{"_id":1}}],"cursor":{}}"#;
@@ -84,7 +84,7 @@ async fn everything_on_the_list_works() {
     assert_eq!(overview["databases"][0]["containers"][0]["isCollection"], true);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ttl_index_takes_documents_to_the_second() {
     let it = Administered::start().await;
     let now = it.ok("GET", "clock", "").await["unixSeconds"].as_f64().unwrap() as u64;
@@ -99,7 +99,7 @@ async fn a_ttl_index_takes_documents_to_the_second() {
     assert_eq!(it.count("{}").await, 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_read_only_key_reads() {
     let it = with_carts().await;
     for command in [
@@ -135,7 +135,7 @@ async fn the_read_only_key_reads() {
     assert_eq!(overview["databases"][0]["containers"].as_array().unwrap().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_have_a_status_and_mongodbs_words() {
     let it = with_carts().await;
     let (status, answer) =
