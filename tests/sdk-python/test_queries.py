@@ -59,16 +59,18 @@ def test_shapes_and_joins(people):
 
 
 def test_pages(people):
-    pages = people.query_items(
-        "SELECT VALUE c.age FROM c ORDER BY c.age", enable_cross_partition_query=True, max_item_count=3
-    ).by_page()
-    first = list(next(pages))
-    assert first == [36, 41, 53]
+    def pages(text, token=None):
+        query = people.query_items(text, enable_cross_partition_query=True, max_item_count=3)
+        return query.by_page(token)
+
+    # The SDK merges what is sorted, as with the service, and has no token for that.
+    assert [list(page) for page in pages("SELECT VALUE c.age FROM c ORDER BY c.age")] == [[36, 41, 53], [71]]
+    begun = pages("SELECT VALUE c.age FROM c")
+    first = list(next(begun))
+    assert len(first) == 3
     # Another request, perhaps another process: the token is all that is needed.
-    rest = people.query_items(
-        "SELECT VALUE c.age FROM c ORDER BY c.age", enable_cross_partition_query=True, max_item_count=3
-    ).by_page(pages.continuation_token)
-    assert [list(page) for page in rest] == [[71]]
+    rest = [list(page) for page in pages("SELECT VALUE c.age FROM c", begun.continuation_token)]
+    assert len(rest) == 1 and sorted(first + rest[0]) == [36, 41, 53, 71]
 
 
 def test_what_is_no_query_is_refused(people):
@@ -143,11 +145,10 @@ def test_several_ranges_give_the_rows_of_one_in_some_order(one_and_many, text):
 
 
 def test_the_sdk_merges_only_values_of_aggregates(one_and_many):
-    one, many = one_and_many
-    assert run(one, "SELECT COUNT(1) AS n FROM c") == [{"n": 40}]
-    with pytest.raises(CosmosHttpResponseError) as refusal:
-        run(many, "SELECT COUNT(1) AS n FROM c")
-    assert refusal.value.status_code == 400
+    for container in one_and_many:
+        with pytest.raises(CosmosHttpResponseError) as refusal:
+            run(container, "SELECT COUNT(1) AS n FROM c")
+        assert refusal.value.status_code == 400
 
 
 def test_computed_properties(make_container):
