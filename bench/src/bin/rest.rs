@@ -118,8 +118,12 @@ fn measure(server: &Server, operation: Operation, connections: usize, time: Dura
     let requests = Requests::new(operation);
     let before = server.cpu_seconds();
     let Outcome { summary, answered, refused } = load::run(server.port, &requests, connections, time)?;
-    if refused > 0 {
-        return Err(io::Error::other(format!("{} refused {refused} of {answered} requests", server.name)));
+    if let Some(first) = refused.first() {
+        let count = refused.len();
+        return Err(io::Error::other(format!(
+            "{} refused {count} of {answered} requests, the first with:\n{first}",
+            server.name
+        )));
     }
     let cpu = server.cpu_seconds().zip(before).map_or(f64::NAN, |(after, before)| after - before);
     let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;

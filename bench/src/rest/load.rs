@@ -24,8 +24,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// Answers of any kind.
     pub answered: u64,
-    /// Answers that were not 2xx.
-    pub refused: u64,
+    /// Answers that were not 2xx, as they came.
+    pub refused: Vec<String>,
 }
 
 /// Runs `connections` connections against a port for a while.
@@ -36,10 +36,10 @@ pub fn run(port: u16, requests: &Requests, connections: usize, time: Duration) -
     let done = runtime.block_on(futures_util::future::try_join_all(all))?;
     let elapsed = start.elapsed();
     let mut latencies = Latencies::default();
-    let mut refused = 0;
+    let mut refused = Vec::new();
     for (some, not_done) in done {
         latencies.extend(some);
-        refused += not_done;
+        refused.extend(not_done);
     }
     let answered = latencies.len() as u64;
     Ok(Outcome { summary: latencies.summary(elapsed), answered, refused })
@@ -60,15 +60,23 @@ pub fn prepare(port: u16, requests: &Requests) -> io::Result<()> {
     })
 }
 
-async fn one(port: u16, requests: &Requests, number: usize, end: Instant) -> io::Result<(Latencies, u64)> {
+async fn one(
+    port: u16,
+    requests: &Requests,
+    number: usize,
+    end: Instant,
+) -> io::Result<(Latencies, Vec<String>)> {
     let mut connection = Connection::open(port).await?;
-    let (mut latencies, mut refused, mut n, mut request) = (Latencies::default(), 0, 0, Vec::new());
+    let (mut latencies, mut refused) = (Latencies::default(), Vec::new());
+    let (mut n, mut request) = (0, Vec::new());
     while Instant::now() < end {
         requests.make(number, n, &mut request);
         let begun = Instant::now();
         let status = connection.exchange(&request).await?;
         latencies.push(begun.elapsed());
-        refused += u64::from(!(200..300).contains(&status));
+        if !(200..300).contains(&status) {
+            refused.push(String::from_utf8_lossy(&connection.buffer).into_owned());
+        }
         n += 1;
     }
     Ok((latencies, refused))
