@@ -126,6 +126,11 @@ impl Catalog {
         Ok(Self { store, names, shelf, seen, changes: Mutex::new(()), predicates })
     }
 
+    /// Waits for a change of this node that may be stored already and not yet in memory.
+    pub async fn settle(&self) {
+        drop(self.changes.lock().await);
+    }
+
     /// Takes over what other nodes have changed; whether there was anything.
     pub async fn refresh(&self) -> Result<bool> {
         if !self.store.is_shared() {

@@ -187,20 +187,26 @@ fn is_plain(value: RawBsonRef<'_>) -> bool {
 impl Engine {
     /// Takes from a container's coverage what these documents do not have. They may be written then.
     pub(crate) async fn narrow_coverage(&self, container: &Container, bodies: &[&RawDocument]) -> Result<()> {
+        if self.reload(container)?.version != container.version {
+            // What the caller goes by is old; the container as it is may do.
+            return Ok(());
+        }
         let epoch = container.row.index.epoch;
         let narrowed = self.catalog().change_container(container, None, |row| {
             if row.index.epoch != epoch {
-                return Ok(());
+                return Err(Error::Contention);
             }
+            let before = row.index.coverage.clone();
             for body in bodies {
                 let parts = container.composites.iter().flat_map(|composite| &composite.parts);
                 let plain = parts.into_iter().all(|(path, _)| path.get(body).is_none_or(is_plain));
                 row.index.coverage = row.index.coverage.narrowed(&container.rules, body, plain)?;
             }
-            Ok(())
+            // Somebody else took away the same: one more version would only send others back to the start.
+            if row.index.coverage == before { Err(Error::Contention) } else { Ok(()) }
         });
         match narrowed.await {
-            // Somebody changed the container: whoever asks looks again.
+            // Somebody changed the container: whoever asked looks again.
             Ok(_) | Err(Error::Contention) => Ok(()),
             Err(error) => Err(error),
         }

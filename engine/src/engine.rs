@@ -370,6 +370,8 @@ impl Engine {
     /// not come, its node is gone, and a change of nothing ends it: either that comes first, and the other is made again,
     /// or it finds the other done.
     pub(crate) async fn renewed(&self, container: &Container) -> Result<Arc<Container>> {
+        // A row is seen in the store a little before its change is known here: while its group is synced.
+        self.catalog().settle().await;
         for _ in 0..ANNOUNCED_LOOKS {
             self.catalog().refresh().await?;
             let current = self.reload(container)?;

@@ -27,7 +27,12 @@ pub enum Fault {
     Fail,
     /// A commit loses against someone else: on its first guard's key, or any key if it has none. Other calls fail.
     Conflict,
+    /// A commit is there for all to see, and its own caller hears of it much later. Other calls fail.
+    Late,
 }
+
+/// How many turns of other tasks a late answer takes.
+const LATE_TURNS: usize = 1000;
 
 /// Which calls are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,14 +106,16 @@ impl Plan {
         }
     }
 
-    fn commit(plan: &Mutex<Self>, batch: &Batch) -> Result<()> {
+    /// How many turns of other tasks the answer is to be held back.
+    fn commit(plan: &Mutex<Self>, batch: &Batch) -> Result<usize> {
         let mut plan = plan.lock();
         let fault = plan.next(true);
         if plan.is_poisoned {
             return Err(Error::Poisoned);
         }
         match fault {
-            None => Ok(()),
+            None => Ok(0),
+            Some(Fault::Late) => Ok(LATE_TURNS),
             Some(Fault::Conflict) => Err(Error::Conflict { key: some_key(batch) }),
             Some(Fault::Fail) => {
                 plan.is_poisoned = true;
@@ -147,8 +154,12 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
 
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(async move {
-            Plan::commit(&self.plan, &batch)?;
-            self.inner.commit(batch).await
+            let turns = Plan::commit(&self.plan, &batch)?;
+            let committed = self.inner.commit(batch).await;
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            committed
         })
     }
 

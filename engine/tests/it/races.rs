@@ -10,6 +10,7 @@ use mayfly_storage::MemoryStore;
 use mayfly_testkit::{
     Backend, Faulty, World,
     faulty::{Calls, Fault},
+    recorder::Write,
     world::{START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, text_id},
 };
 use mayfly_value::path::Path;
@@ -156,6 +157,47 @@ async fn many_writers_of_one_document() {
     }
     assert_eq!(world.get("c", "a").await.unwrap(), format!(r#"{{"id":"a","n":{}}}"#, WRITERS * WRITES));
     world.must_be_clean().await;
+}
+
+/// A change of a container is seen in the store before the one who makes it hears of it: while its group is synced. Who
+/// writes meanwhile waits for the news, and is not sent away after many looks at what is not there yet.
+#[tokio::test]
+async fn a_write_while_the_container_is_being_changed() {
+    let store = Arc::new(Faulty::new(Arc::new(MemoryStore::new())));
+    let world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
+    let now = world.now().await;
+    world.engine().create_database("db", now).await.unwrap();
+    world.create_container(definition("c", "/id")).await.unwrap();
+    world.create("c", r#"{"id":"a","b":1,"c":1}"#).await.unwrap();
+    // The second lacks a path, so that it changes what the index is known to hold; the third does not.
+    store.arm(Fault::Late, Calls::Commits, 1);
+    let (second, third) = tokio::join!(
+        world.create("c", r#"{"id":"b","b":1}"#),
+        world.create("c", r#"{"id":"c","b":1,"c":1}"#)
+    );
+    assert!(!store.disarm());
+    second.unwrap();
+    third.unwrap();
+    assert_eq!(world.ids("c").await, ["a", "b", "c"]);
+    world.must_be_clean().await;
+}
+
+/// Whoever writes by a container of yesterday takes nothing from its coverage that others have taken already: that would be
+/// a change of the container with each document.
+#[tokio::test]
+async fn a_narrowed_container_is_narrowed_once() {
+    let world = World::new(Backend::Memory).await;
+    let before = world.create_container(definition("c", "/id")).await.unwrap();
+    let now = world.now().await;
+    let mut commits = Vec::new();
+    for id in ["a", "b", "c"] {
+        world.writes();
+        let body = document(&format!(r#"{{"id":"{id}","n":1}}"#));
+        let operation = Operation::Create { id: DocumentId::text(id), body };
+        world.engine().write(&before, &key_of_id(id), operation, InvalidTtl::Refuse, now).await.unwrap();
+        commits.push(world.writes().iter().filter(|write| matches!(write, Write::Commit(_))).count());
+    }
+    assert_eq!(commits, [2, 1, 1], "the first changes the container too");
 }
 
 /// A log that is switched off is removed, and what was written since it came back is not.
