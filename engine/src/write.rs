@@ -260,7 +260,15 @@ impl Engine {
             if self.is_read_only() {
                 return Err(Error::ReadOnly.into());
             }
-            let Some(batch) = desk.batch(receipt)? else {
+            let batch = match desk.batch(receipt) {
+                // Something earlier in the transaction may be refused, once it is looked up.
+                Err(_) if !look_first => {
+                    look_first = true;
+                    continue;
+                }
+                batch => batch?,
+            };
+            let Some(batch) = batch else {
                 self.narrow_coverage(&container, &desk.bodies()).await?;
                 container = self.renewed(&container).await?;
                 continue;
@@ -278,7 +286,8 @@ impl Engine {
                     Some(Family::Container) => container = self.renewed(&container).await?,
                     Some(Family::Unique | Family::SecondaryUnique) => {
                         match self.unique_owner(&container, &key, now).await? {
-                            UniqueOwner::Live => return Err(desk.blame(&key)),
+                            UniqueOwner::Live if look_first => return Err(desk.blame(&key)),
+                            UniqueOwner::Live => look_first = true,
                             UniqueOwner::Expired(document) => displaced.push(document),
                             UniqueOwner::Gone => {}
                         }
