@@ -5,6 +5,7 @@
 
 pub mod bare;
 pub mod load;
+pub mod postgres;
 pub mod requests;
 pub mod servers;
 

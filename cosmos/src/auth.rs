@@ -74,7 +74,7 @@ impl Keys {
     /// What whoever shows this key may do. Compares in constant time, by what the keys sign.
     pub fn access_of(&self, key: &str) -> Option<Access> {
         let signature = Key::from_base64(key).ok()?.0.finalize().into_bytes();
-        match_key(self, &[String::new()], &signature)
+        match_key(self, "", &signature)
     }
 }
 
@@ -150,11 +150,17 @@ pub fn verify(keys: &Keys, request: &SignedRequest<'_>, now_unix_seconds: u64) -
     };
     let date = request.x_ms_date.or(request.date).ok_or(AuthError::NoDate)?;
     let signed_at = http_date::parse(date).ok_or(AuthError::NoDate)?;
-    let payloads = payloads(request)?;
-    let access = match_key(keys, &payloads, &signature);
+    let path = Path::parse(request.path).map_err(|_| AuthError::BadPath)?;
+    let candidates = path.signing_candidates();
+    let payload = |(kind, link): &(String, String)| {
+        let date = if request.x_ms_date.is_some() { None } else { request.date };
+        payload(request.verb, kind, link, request.x_ms_date, date)
+    };
+    // Nearly always it is the first.
+    let access = candidates.iter().find_map(|candidate| match_key(keys, &payload(candidate), &signature));
     match (access, request.intent) {
         (None, _) | (Some(Access::ReadOnly), Intent::Write) => {
-            let payload = payloads.into_iter().next().unwrap_or_default();
+            let payload = candidates.first().map(payload).unwrap_or_default();
             Err(AuthError::WrongSignature { payload })
         }
         (Some(_), _) if signed_at.abs_diff(now_unix_seconds) > DATE_WINDOW_SECONDS => {
@@ -164,7 +170,7 @@ pub fn verify(keys: &Keys, request: &SignedRequest<'_>, now_unix_seconds: u64) -
     }
 }
 
-fn match_key(keys: &Keys, payloads: &[String], signature: &[u8]) -> Option<Access> {
+fn match_key(keys: &Keys, payload: &str, signature: &[u8]) -> Option<Access> {
     let candidates = [
         (Some(&keys.primary), Access::ReadWrite),
         (keys.secondary.as_ref(), Access::ReadWrite),
@@ -173,19 +179,8 @@ fn match_key(keys: &Keys, payloads: &[String], signature: &[u8]) -> Option<Acces
     candidates
         .into_iter()
         .filter_map(|(key, access)| Some((key?, access)))
-        .find(|(key, _)| payloads.iter().any(|payload| key.signed(payload, signature)))
+        .find(|(key, _)| key.signed(payload, signature))
         .map(|(_, access)| access)
-}
-
-/// The texts the client may have signed; the first is the one to show in a refusal.
-fn payloads(request: &SignedRequest<'_>) -> Result<Vec<String>, AuthError> {
-    let path = Path::parse(request.path).map_err(|_| AuthError::BadPath)?;
-    let date = if request.x_ms_date.is_some() { None } else { request.date };
-    Ok(path
-        .signing_candidates()
-        .iter()
-        .map(|(kind, link)| payload(request.verb, kind, link, request.x_ms_date, date))
-        .collect())
 }
 
 /// The five signed lines.
@@ -196,9 +191,18 @@ pub fn payload(
     x_ms_date: Option<&str>,
     date: Option<&str>,
 ) -> String {
-    let line = |text: Option<&str>| text.unwrap_or_default().trim().to_lowercase();
-    let (verb, resource_type) = (verb.to_lowercase(), resource_type.to_lowercase());
-    format!("{verb}\n{resource_type}\n{resource_link}\n{}\n{}\n", line(x_ms_date), line(date))
+    let lines = [verb, resource_type, resource_link, x_ms_date.unwrap_or_default(), date.unwrap_or_default()];
+    let mut payload = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+    for (place, line) in lines.into_iter().enumerate() {
+        let start = payload.len();
+        payload.push_str(if place < 3 { line } else { line.trim() });
+        // Links keep their case: they are names.
+        if place != 2 {
+            payload[start..].make_ascii_lowercase();
+        }
+        payload.push('\n');
+    }
+    payload
 }
 
 /// What an `authorization` header holds. Nothing of it has been checked yet.

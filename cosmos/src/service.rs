@@ -299,6 +299,9 @@ where
     B: HttpBody<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
     match Limited::new(body, REQUEST_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large()),

@@ -21,7 +21,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mayfly_cosmos::ApiError;
+use mayfly_cosmos::{ApiError, headers};
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -170,7 +170,7 @@ where
         request: Request<Incoming>,
         info: ConnectionInfo,
     ) -> Result<Response<Body>, Infallible> {
-        let activity_id = respond::activity_id(request.headers());
+        let activity_id = request.headers().get(&headers::ACTIVITY_ID).cloned();
         let method = request.method().clone();
         let call = async { (self.service)(request, info).await };
         // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
@@ -179,8 +179,9 @@ where
             Ok(response) => response,
             Err(panic) => {
                 self.metrics.handler_panicked();
+                let activity_id = respond::activity_text(activity_id.as_ref());
                 tracing::error!(%method, activity_id, reason = panic_text(&*panic), "a request handler panicked");
-                respond::error(&ApiError::internal(), &activity_id)
+                respond::error(&ApiError::internal(), activity_id)
             }
         })
     }

@@ -7,7 +7,6 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use http_body_util::BodyExt as _;
 use hyper::{Request, body::Incoming};
 use mayfly_cosmos::{Cosmos, Options, auth::Keys, headers};
 use mayfly_engine::{
@@ -160,7 +159,6 @@ impl Backend for Node {
         let charge = response.headers().get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
         let charge = charge.and_then(|text| text.parse().ok()).unwrap_or(0.0);
         self.metrics.charged(charge, response.status().as_u16());
-        let response = response.map(|body| body.map_err(|never| match never {}).boxed_unsync());
         Answer { operation: served.operation, response }
     }
 

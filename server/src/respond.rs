@@ -3,29 +3,25 @@
 //! Holds: every error has a JSON body, for some SDKs fail on one without.
 
 use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Empty, Full};
+use http_body_util::Full;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use mayfly_cosmos::{ApiError, headers};
 
-/// What a stream of bytes may fail with.
-pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
-
-/// The body of every response: whole or streamed, it need not be shared between threads.
-pub type Body = UnsyncBoxBody<Bytes, BodyError>;
+/// The body of every response. All are whole: pages have limits.
+pub type Body = Full<Bytes>;
 
 /// The activity id of a request that brought none.
 const NO_ACTIVITY: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A whole body.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+    Full::new(bytes.into())
 }
 
 /// No body.
 pub fn empty() -> Body {
-    Empty::new().map_err(|never| match never {}).boxed_unsync()
+    Full::default()
 }
 
 /// A text with its type. Not to be cached: it says how things are now.
@@ -53,8 +49,12 @@ pub fn error(error: &ApiError, activity_id: &str) -> Response<Body> {
 
 /// The client's id of the request.
 pub fn activity_id(headers: &HeaderMap) -> String {
-    let id = headers.get(&headers::ACTIVITY_ID).and_then(|value| value.to_str().ok());
-    id.unwrap_or(NO_ACTIVITY).to_owned()
+    activity_text(headers.get(&headers::ACTIVITY_ID)).to_owned()
+}
+
+/// The same, of a header that was kept.
+pub fn activity_text(header: Option<&HeaderValue>) -> &str {
+    header.and_then(|value| value.to_str().ok()).unwrap_or(NO_ACTIVITY)
 }
 
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {

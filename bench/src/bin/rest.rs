@@ -3,6 +3,7 @@
 //! ```text
 //! cargo xtask bench rest
 //! cargo xtask bench rest --connections 16 --seconds 10 --operations read
+//! cargo xtask bench rest --connections 16 --postgres /usr/lib/postgresql/15/bin
 //! ```
 //!
 //! Every server is its own process; the servers take turns, so that what else the machine does hits all of them alike.
@@ -11,10 +12,12 @@ use std::{io, path::PathBuf, time::Duration};
 
 use clap::Parser;
 use mayfly_bench::{
+    latency::Summary,
     median,
     rest::{
         Operation, bare,
         load::{self, Outcome},
+        postgres::Rows,
         requests::Requests,
         servers::Server,
     },
@@ -40,6 +43,9 @@ struct Options {
     /// The port the peer gets
     #[arg(long, default_value_t = 18_599)]
     peer_port: u16,
+    /// The folder of PostgreSQL's programs; without it, it is not compared with
+    #[arg(long)]
+    postgres: Option<PathBuf>,
     /// The server's binary; the one beside this program unless said otherwise
     #[arg(long)]
     mayfly: Option<PathBuf>,
@@ -61,11 +67,16 @@ fn main() -> io::Result<()> {
     for server in &servers {
         load::prepare(server.port, &Requests::new(Operation::Create))?;
     }
+    let mut rivals: Vec<Rival> = servers.into_iter().map(Rival::Http).collect();
+    if let Some(folder) = &options.postgres {
+        let connections = options.connections.iter().copied().max().unwrap_or(1);
+        rivals.push(Rival::Postgres(Box::new(Rows::start(folder, connections)?)));
+    }
     println!("| operation | connections | server | requests/s | p50 ms | p99 ms | CPU µs | of bare |");
     println!("|---|---|---|---|---|---|---|---|");
     for &operation in &options.operations {
         for &connections in &options.connections {
-            compare(&servers, operation, connections, &options)?;
+            compare(&rivals, operation, connections, &options)?;
         }
     }
     Ok(())
@@ -78,12 +89,7 @@ fn serve_bare() -> io::Result<()> {
 }
 
 /// Measures all servers in turns and prints a line for each.
-fn compare(
-    servers: &[Server],
-    operation: Operation,
-    connections: usize,
-    options: &Options,
-) -> io::Result<()> {
+fn compare(servers: &[Rival], operation: Operation, connections: usize, options: &Options) -> io::Result<()> {
     let mut runs: Vec<Vec<Figures>> = servers.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.runs {
         for (server, runs) in servers.iter().zip(&mut runs) {
@@ -97,7 +103,7 @@ fn compare(
         println!(
             "| {} | {connections} | {} | {per_second:.0} | {:.2} | {:.2} | {:.0} | {:.2} |",
             format!("{operation:?}").to_lowercase(),
-            server.name,
+            server.name(),
             of(runs, |figures| figures.p50_ms),
             of(runs, |figures| figures.p99_ms),
             of(runs, |figures| figures.cpu_us),
@@ -114,23 +120,55 @@ struct Figures {
     cpu_us: f64,
 }
 
-fn measure(server: &Server, operation: Operation, connections: usize, time: Duration) -> io::Result<Figures> {
-    let requests = Requests::new(operation);
-    let before = server.cpu_seconds();
-    let Outcome { summary, answered, refused } = load::run(server.port, &requests, connections, time)?;
-    if let Some(first) = refused.first() {
-        let count = refused.len();
-        return Err(io::Error::other(format!(
-            "{} refused {count} of {answered} requests, the first with:\n{first}",
-            server.name
-        )));
+/// What is compared.
+enum Rival {
+    Http(Server),
+    Postgres(Box<Rows>),
+}
+
+impl Rival {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Http(server) => server.name,
+            Self::Postgres(_) => "PostgreSQL",
+        }
     }
-    let cpu = server.cpu_seconds().zip(before).map_or(f64::NAN, |(after, before)| after - before);
+
+    fn cpu_seconds(&self) -> Option<f64> {
+        match self {
+            Self::Http(server) => server.cpu_seconds(),
+            Self::Postgres(rows) => rows.cpu_seconds(),
+        }
+    }
+
+    /// Runs the load; says how many operations it was.
+    fn run(&self, operation: Operation, connections: usize, time: Duration) -> io::Result<(Summary, u64)> {
+        let requests = Requests::new(operation);
+        let server = match self {
+            Self::Postgres(rows) => return rows.run(&requests, operation, connections, time),
+            Self::Http(server) => server,
+        };
+        let Outcome { summary, answered, refused } = load::run(server.port, &requests, connections, time)?;
+        match refused.first() {
+            None => Ok((summary, answered)),
+            Some(first) => Err(io::Error::other(format!(
+                "{} refused {} of {answered} requests, the first with:\n{first}",
+                server.name,
+                refused.len()
+            ))),
+        }
+    }
+}
+
+fn measure(rival: &Rival, operation: Operation, connections: usize, time: Duration) -> io::Result<Figures> {
+    let before = rival.cpu_seconds();
+    let (summary, done) = rival.run(operation, connections, time)?;
+    let cpu = rival.cpu_seconds().zip(before).map_or(f64::NAN, |(after, before)| after - before);
     let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
     Ok(Figures {
         per_second: summary.per_second,
         p50_ms: ms(summary.p50),
         p99_ms: ms(summary.p99),
-        cpu_us: cpu * 1e6 / answered.max(1) as f64,
+        cpu_us: cpu * 1e6 / done.max(1) as f64,
     })
 }

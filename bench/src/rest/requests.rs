@@ -52,12 +52,29 @@ impl Requests {
         into.clear();
         match self.operation {
             Operation::Create => {
-                let id = format!("{:x}-{connection}-{n}", self.run);
-                into.extend_from_slice(&self.creation(CREATED, n, &id));
+                into.extend_from_slice(&self.creation(CREATED, n, &self.new_id(connection, n)))
             }
-            // A step that has no factor in common with the count visits all of them.
-            _ => into.extend_from_slice(&self.ready[(connection * 127 + n * 1009) % DOCUMENTS]),
+            _ => into.extend_from_slice(&self.ready[kept(connection, n)]),
         }
+    }
+
+    /// The id and the text of the document that request is about.
+    pub fn document(&self, connection: usize, n: usize) -> (String, String) {
+        match self.operation {
+            Operation::Create => {
+                let id = self.new_id(connection, n);
+                let text = documents::text(n).replacen(&format!("{n:08}"), &id, 1);
+                (id, text)
+            }
+            _ => {
+                let n = kept(connection, n);
+                (format!("{n:08}"), documents::text(n))
+            }
+        }
+    }
+
+    fn new_id(&self, connection: usize, n: usize) -> String {
+        format!("{:x}-{connection}-{n}", self.run)
     }
 
     /// What has to be there first, in order.
@@ -101,6 +118,11 @@ impl Requests {
         )
         .into_bytes()
     }
+}
+
+/// Which of the kept documents is next: a step that has no factor in common with the count visits all of them.
+fn kept(connection: usize, n: usize) -> usize {
+    (connection * 127 + n * 1009) % DOCUMENTS
 }
 
 fn partition_key(n: usize) -> String {
