@@ -251,7 +251,14 @@ impl Engine {
             let partition = container.locate(key)?;
             let mut desk = Desk::new(self, &container, &partition, key, invalid_ttl, now);
             desk.fetch(operations, look_first).await?;
-            desk.apply(operations)?;
+            match desk.apply(operations) {
+                // Something earlier in the transaction may be refused, once it is looked up.
+                Err(_) if !look_first && operations.len() > 1 => {
+                    look_first = true;
+                    continue;
+                }
+                applied => applied?,
+            }
             desk.displace(&displaced).await?;
             if !desk.has_changes() && receipt.is_none() {
                 let lsn = self.counter(partition.shard).await?.seq;
@@ -261,7 +268,6 @@ impl Engine {
                 return Err(Error::ReadOnly.into());
             }
             let batch = match desk.batch(receipt) {
-                // Something earlier in the transaction may be refused, once it is looked up.
                 Err(_) if !look_first => {
                     look_first = true;
                     continue;

@@ -69,7 +69,7 @@ scripts! {
         reopen
     }
     regressions {
-        a_taken_id_before_a_taken_unique_key
+        batches_are_refused_by_their_first
         batches_longer_than_a_tick
         dropped_date_rule_forgets_nothing
         feed_ends_where_the_slot_does
