@@ -18,9 +18,11 @@ pub const ACCOUNT: &str = "mayfly";
 /// Properties that the server owns. What a client sends under these names is dropped.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
 
-/// Bits of a document's RID for its place in a commit and for its slot.
+/// Bits of a document's RID for the commit that made it and for its place in that. The commit has the low ones, which come
+/// first in the text: clients put rows of equal rank in the order of these texts, and in the service older ones come
+/// first then, whichever range they are in.
+const LSN_BITS: u32 = 40;
 const ORDINAL_BITS: u32 = 8;
-const SLOT_BITS: u32 = 12;
 
 /// The account, with its endpoints as the client reached us.
 pub fn account(base_url: &str) -> Value {
@@ -172,7 +174,7 @@ pub fn system_properties(
 pub fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
     let birth = record.birth;
     let place = u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
-    let number = birth.lsn << (SLOT_BITS + ORDINAL_BITS) | place;
+    let number = place << LSN_BITS | birth.lsn;
     let db = Rid::Database { db: container.database }.encode();
     let coll = container_rid(container);
     let rid = Rid::document(container.database, container.id, number).encode();

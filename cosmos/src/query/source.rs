@@ -267,7 +267,8 @@ impl Source<'_> {
     }
 }
 
-fn access_slots(container: &Container, access: &Access) -> Vec<u16> {
+/// The slots that an access path leads through, in order.
+pub fn access_slots(container: &Container, access: &Access) -> Vec<u16> {
     match access {
         Access::Records(within) | Access::Writes(within) => within.slots(container),
         Access::Index(index) => index.within.slots(container),
