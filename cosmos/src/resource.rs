@@ -147,10 +147,14 @@ pub fn push_changed_document(
 
 /// A feed of documents that are JSON text already.
 pub fn document_feed(owner_rid: &str, documents: &[Vec<u8>]) -> Vec<u8> {
-    let mut body = format!("{{\"_rid\":\"{owner_rid}\",\"Documents\":[").into_bytes();
-    body.extend_from_slice(&documents.join(&b","[..]));
-    body.extend_from_slice(format!("],\"_count\":{}}}", documents.len()).as_bytes());
-    body
+    joined_feed(owner_rid, &documents.join(&b","[..]), documents.len())
+}
+
+/// The same of `count` documents that are joined already.
+pub fn joined_feed(owner_rid: &str, documents: &[u8], count: usize) -> Vec<u8> {
+    let head = format!("{{\"_rid\":\"{owner_rid}\",\"Documents\":[");
+    let tail = format!("],\"_count\":{count}}}");
+    [head.as_bytes(), documents, tail.as_bytes()].concat()
 }
 
 /// What the server adds to a document, as queries see it.

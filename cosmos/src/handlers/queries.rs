@@ -41,7 +41,8 @@ pub async fn items(call: &Call<'_>) -> Answer {
     tracing::debug!(access = ?page.access, rows = page.rows.len(), scanned = page.scanned, "query");
 
     let run = watch.elapsed() - compile;
-    let mut body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let rid = resource::container_rid(&container);
+    let mut body = resource::joined_feed(&rid, page.rows.joined(), page.rows.len());
     let explains = call.flag(&headers::EXPLAIN)?;
     let (v1, v2) =
         (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);

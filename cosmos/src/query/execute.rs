@@ -17,6 +17,7 @@ use super::{
     part::PartFilter,
     request::{Request, failed},
     source::{Source, prefilter, reads_system},
+    texts::RowTexts,
     token::Token,
 };
 use crate::{call::Call, error::ApiError};
@@ -34,7 +35,7 @@ const ATTEMPTS_MAX: usize = 4;
 /// A page of rows.
 pub struct RowPage {
     /// Each as JSON text.
-    pub rows: Vec<Vec<u8>>,
+    pub rows: RowTexts,
     /// Where to go on; none at the end.
     pub next: Option<Token>,
     /// Documents looked at.

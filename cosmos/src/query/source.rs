@@ -286,7 +286,7 @@ pub fn prefilter<'p>(plan: &'p Plan, now: Timestamp) -> Option<Sieve<'p>> {
     if reads.iter().any(|path| is_system(path)) {
         return None;
     }
-    plan.prefilter(mayfly_sql::Context::new(now.0 as i64, now.0)).map(Sieve::new)
+    Sieve::new(|| plan.prefilter(mayfly_sql::Context::new(now.0 as i64, now.0)))
 }
 
 /// Whether a query reads what the server adds to documents.

@@ -64,7 +64,7 @@ impl<'w> Asked<'w> {
         let page = execution.page(token).await?;
         let next = page.next.map(|next| next.encode(self.request.fingerprint));
         assert!(next.as_ref().is_none_or(|next| next.len() < 1024));
-        let rows = page.rows.into_iter().map(|row| String::from_utf8(row).unwrap());
+        let rows = page.rows.iter().map(|row| String::from_utf8(row.to_vec()).unwrap());
         Ok((rows.collect(), next))
     }
 
