@@ -112,6 +112,10 @@ impl Item {
 impl Source<'_> {
     /// The next documents from `position` on that may give rows.
     pub async fn pull(&self, position: Option<Position>, limit: PageLimit) -> Result<Items, ApiError> {
+        // A long query lets others have their turn: nothing below waits for anything, as a rule.
+        if position.is_some() {
+            tokio::task::yield_now().await;
+        }
         let AccessPlan { access, direction, reading, .. } = self.plan;
         if let (Reading::Entries(paths) | Reading::Ends(paths), Access::Index(index)) = (reading, access) {
             let items = self.entries(index, *direction, position, limit, paths).await?;
