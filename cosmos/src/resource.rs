@@ -157,33 +157,52 @@ pub fn joined_feed(owner_rid: &str, documents: &[u8], count: usize) -> Vec<u8> {
     [head.as_bytes(), documents, tail.as_bytes()].concat()
 }
 
-/// What the server adds to a document, as queries see it.
-pub fn system_properties(
-    engine: &Engine,
-    container: &Container,
-    slot: u16,
-    record: &Record,
-) -> [(&'static str, SqlValue<'static>); 5] {
-    let (rid, path) = document_rid(container, slot, record);
-    [
-        ("_rid", SqlValue::string(rid)),
-        ("_self", SqlValue::string(path)),
-        ("_etag", SqlValue::string(engine.etag(container, slot, record).to_string())),
-        ("_attachments", SqlValue::string("attachments/")),
-        ("_ts", SqlValue::Int(record.ts() as i64)),
-    ]
+/// What the server adds to the documents of a container, as queries see it.
+pub struct SystemProperties<'a> {
+    engine: &'a Engine,
+    container: &'a Container,
+    /// Where the paths of all of them begin.
+    path: String,
+}
+
+impl<'a> SystemProperties<'a> {
+    /// For the documents of `container`.
+    pub fn new(engine: &'a Engine, container: &'a Container) -> Self {
+        Self { engine, container, path: documents_path(container) }
+    }
+
+    /// Those of one document.
+    pub fn of(&self, slot: u16, record: &Record) -> [(&'static str, SqlValue<'static>); 5] {
+        let rid = rid_of(self.container, slot, record);
+        let path = [&self.path, &rid, "/"].concat();
+        [
+            ("_rid", SqlValue::string(rid)),
+            ("_self", SqlValue::string(path)),
+            ("_etag", SqlValue::string(self.engine.etag(self.container, slot, record).to_string())),
+            ("_attachments", SqlValue::string("attachments/")),
+            ("_ts", SqlValue::Int(record.ts() as i64)),
+        ]
+    }
 }
 
 /// A document's RID and its path of RIDs.
 pub fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
+    let rid = rid_of(container, slot, record);
+    let path = [&documents_path(container), &rid, "/"].concat();
+    (rid, path)
+}
+
+fn rid_of(container: &Container, slot: u16, record: &Record) -> String {
     let birth = record.birth;
     let place = u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
     let number = place << LSN_BITS | birth.lsn;
+    Rid::document(container.database, container.id, number).encode()
+}
+
+/// The path of RIDs up to the documents of a container.
+fn documents_path(container: &Container) -> String {
     let db = Rid::Database { db: container.database }.encode();
-    let coll = container_rid(container);
-    let rid = Rid::document(container.database, container.id, number).encode();
-    let path = format!("dbs/{db}/colls/{coll}/docs/{rid}/");
-    (rid, path)
+    format!("dbs/{db}/colls/{}/docs/", container_rid(container))
 }
 
 fn write_document<'a>(

@@ -13,7 +13,7 @@ use mayfly_testkit::world::{Backend, World, definition, document, id_of, partiti
 use serde_json::{Value as Json, json};
 
 use super::{access, execute::Execution, request::Request, token::Token};
-use crate::{error::ApiError, resource};
+use crate::{error::ApiError, resource::SystemProperties};
 use made::{Dice, POLICIES, a_document, a_query, container, put};
 
 struct Asked<'w> {
@@ -40,7 +40,7 @@ impl<'w> Asked<'w> {
         let mut run = self.request.plan.run(Context::new(self.now.0 as i64, self.now.0)).unwrap();
         let mut rows = Vec::new();
         for found in &page.found {
-            let system = resource::system_properties(engine, &self.container, found.slot, &found.record);
+            let system = SystemProperties::new(engine, &self.container).of(found.slot, &found.record);
             let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
             let document = Document { body: found.record.body(), system: &system };
             rows.extend(run.push(&document).unwrap().iter().map(mayfly_sql::Value::to_json));

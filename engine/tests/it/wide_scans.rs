@@ -11,14 +11,13 @@ use mayfly_engine::{Access, Container, Direction, HashRange, PageLimit, Position
 use mayfly_testkit::world::{Backend, World, definition, text_id};
 
 /// More than the first page looks at, and enough for several pieces.
-const DOCUMENTS: usize = 9000;
+const DOCUMENTS: usize = 6000;
 
 async fn world(slots: u32, partitions: usize) -> World {
     let world = World::new(Backend::Memory).await;
     let mut container = definition("c", "/p");
     container.default_ttl = Some(mayfly_engine::DefaultTtl::Never);
-    container.indexing.mode = mayfly_engine::IndexingMode::None;
-    container.indexing.automatic = false;
+    container.indexing.excluded = vec!["/n/?".into()];
     world.create_container_in_slots(container, slots).await.unwrap();
     for n in 0..DOCUMENTS {
         let ttl = if n % 5 == 0 { r#","ttl":10"# } else { "" };
@@ -75,7 +74,7 @@ async fn found_alone(world: &World, of: i64) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shared_walk_finds_the_same_documents_in_the_same_order() {
-    for (slots, partitions) in [(1, 997), (4, 997), (1, 3), (1, 1)] {
+    for (slots, partitions) in [(1, 997), (4, 997), (1, 3)] {
         let world = world(slots, partitions).await;
         let container = world.must_container("c");
         for expired in [false, true] {
