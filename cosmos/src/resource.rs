@@ -18,9 +18,11 @@ pub const ACCOUNT: &str = "mayfly";
 /// Properties that the server owns. What a client sends under these names is dropped.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
 
-/// Bits of a document's RID for its place in a commit and for its slot.
+/// Bits of a document's RID for the commit that made it and for its place in that. The commit has the low ones, which come
+/// first in the text: clients put rows of equal rank in the order of these texts, and in the service older ones come
+/// first then, whichever range they are in.
+const LSN_BITS: u32 = 40;
 const ORDINAL_BITS: u32 = 8;
-const SLOT_BITS: u32 = 12;
 
 /// The account, with its endpoints as the client reached us.
 pub fn account(base_url: &str) -> Value {
@@ -145,39 +147,62 @@ pub fn push_changed_document(
 
 /// A feed of documents that are JSON text already.
 pub fn document_feed(owner_rid: &str, documents: &[Vec<u8>]) -> Vec<u8> {
-    let mut body = format!("{{\"_rid\":\"{owner_rid}\",\"Documents\":[").into_bytes();
-    body.extend_from_slice(&documents.join(&b","[..]));
-    body.extend_from_slice(format!("],\"_count\":{}}}", documents.len()).as_bytes());
-    body
+    joined_feed(owner_rid, &documents.join(&b","[..]), documents.len())
 }
 
-/// What the server adds to a document, as queries see it.
-pub fn system_properties(
-    engine: &Engine,
-    container: &Container,
-    slot: u16,
-    record: &Record,
-) -> [(&'static str, SqlValue<'static>); 5] {
-    let (rid, path) = document_rid(container, slot, record);
-    [
-        ("_rid", SqlValue::string(rid)),
-        ("_self", SqlValue::string(path)),
-        ("_etag", SqlValue::string(engine.etag(container, slot, record).to_string())),
-        ("_attachments", SqlValue::string("attachments/")),
-        ("_ts", SqlValue::Int(record.ts() as i64)),
-    ]
+/// The same of `count` documents that are joined already.
+pub fn joined_feed(owner_rid: &str, documents: &[u8], count: usize) -> Vec<u8> {
+    let head = format!("{{\"_rid\":\"{owner_rid}\",\"Documents\":[");
+    let tail = format!("],\"_count\":{count}}}");
+    [head.as_bytes(), documents, tail.as_bytes()].concat()
+}
+
+/// What the server adds to the documents of a container, as queries see it.
+pub struct SystemProperties<'a> {
+    engine: &'a Engine,
+    container: &'a Container,
+    /// Where the paths of all of them begin.
+    path: String,
+}
+
+impl<'a> SystemProperties<'a> {
+    /// For the documents of `container`.
+    pub fn new(engine: &'a Engine, container: &'a Container) -> Self {
+        Self { engine, container, path: documents_path(container) }
+    }
+
+    /// Those of one document.
+    pub fn of(&self, slot: u16, record: &Record) -> [(&'static str, SqlValue<'static>); 5] {
+        let rid = rid_of(self.container, slot, record);
+        let path = [&self.path, &rid, "/"].concat();
+        [
+            ("_rid", SqlValue::string(rid)),
+            ("_self", SqlValue::string(path)),
+            ("_etag", SqlValue::string(self.engine.etag(self.container, slot, record).to_string())),
+            ("_attachments", SqlValue::string("attachments/")),
+            ("_ts", SqlValue::Int(record.ts() as i64)),
+        ]
+    }
 }
 
 /// A document's RID and its path of RIDs.
 pub fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
+    let rid = rid_of(container, slot, record);
+    let path = [&documents_path(container), &rid, "/"].concat();
+    (rid, path)
+}
+
+fn rid_of(container: &Container, slot: u16, record: &Record) -> String {
     let birth = record.birth;
     let place = u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
-    let number = birth.lsn << (SLOT_BITS + ORDINAL_BITS) | place;
+    let number = place << LSN_BITS | birth.lsn;
+    Rid::document(container.database, container.id, number).encode()
+}
+
+/// The path of RIDs up to the documents of a container.
+fn documents_path(container: &Container) -> String {
     let db = Rid::Database { db: container.database }.encode();
-    let coll = container_rid(container);
-    let rid = Rid::document(container.database, container.id, number).encode();
-    let path = format!("dbs/{db}/colls/{coll}/docs/{rid}/");
-    (rid, path)
+    format!("dbs/{db}/colls/{}/docs/", container_rid(container))
 }
 
 fn write_document<'a>(

@@ -16,8 +16,17 @@
 //! Holds: `Rid::decode(&rid.encode()) == Some(rid)` for every value that the constructors accept.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::Alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, PAD};
 use std::fmt;
+
+/// Base64 with a dash in place of the slash, which would end a segment of a path.
+static BASE64: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD);
+const ALPHABET: Alphabet =
+    match Alphabet::new("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-") {
+        Ok(alphabet) => alphabet,
+        Err(_) => panic!("64 characters, each once"),
+    };
 
 /// The top bit of the container number; always set in a container's RID.
 const CONTAINER_BIT: u32 = 0x8000_0000;
@@ -116,7 +125,7 @@ impl Rid {
             }
             Rid::Offer { number } => return encode_offer(number),
         }
-        STANDARD.encode(bytes).replace('/', "-")
+        BASE64.encode(bytes)
     }
 
     /// Reads the text form; `None` if it is not one.
@@ -124,11 +133,7 @@ impl Rid {
         if text.len() == 4 {
             return decode_offer(text).map(|number| Rid::Offer { number });
         }
-        // The plain alphabet's slash would have ended the path segment; it is not part of a RID.
-        if text.contains('/') {
-            return None;
-        }
-        let bytes = STANDARD.decode(text.replace('-', "/")).ok()?;
+        let bytes = BASE64.decode(text).ok()?;
         let (db, rest) = bytes.split_first_chunk::<4>()?;
         let db = u32::from_be_bytes(*db);
         let Some((second, rest)) = rest.split_first_chunk::<4>() else {
@@ -238,7 +243,7 @@ mod tests {
         ] {
             let text = Rid::Child { db: 1, coll: 1, kind, number: 7 }.encode();
             assert_eq!(text.len(), 24);
-            assert_eq!(STANDARD.decode(text.replace('-', "/")).unwrap()[15], byte, "{kind:?}");
+            assert_eq!(BASE64.decode(&text).unwrap()[15], byte, "{kind:?}");
         }
     }
 

@@ -85,8 +85,14 @@ const CUT: u8 = 4;
 const KEY_BYTES_MAX: usize = 560;
 
 impl Position {
-    pub(crate) fn start_of(slot: u16) -> Self {
+    /// Before the first document of a slot.
+    pub fn start_of(slot: u16) -> Self {
         Self { slot, leg: Leg::Main, index: None, after: After::Start }
+    }
+
+    /// The slot that it is in.
+    pub fn slot(&self) -> u16 {
+        self.slot
     }
 
     /// At a document's entry in an index, the entry included. `value` is all values of the entry.

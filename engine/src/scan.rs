@@ -13,6 +13,7 @@ mod count;
 mod row;
 mod state;
 mod walk;
+mod wide;
 
 pub(crate) use state::{each_row, indexed_through, last_commit};
 
@@ -35,6 +36,10 @@ use crate::{
     ttl::Cuts,
 };
 use walk::Walk;
+
+/// Documents that the first page of a filtered walk looks at: enough to see whether few pass, so that threads may help with
+/// the rest.
+const FIRST_ENTRIES: usize = 2048;
 
 /// A living document and where it was found.
 #[derive(Clone, Debug)]
@@ -177,8 +182,17 @@ impl Engine {
         wanted: Option<Wanted<'_>>,
     ) -> Result<ScanPage> {
         let opened = self.open(container, access, now).await?;
-        let walk = Walk { wanted, ..opened.walk(access, direction) };
-        let (page, next) = walk.page(position, limit, true).await?;
+        let wide = opened.wide_page(access, direction, position.as_ref(), limit, wanted).await?;
+        let (page, next) = match wide {
+            Some(walked) => walked,
+            None => {
+                let mut walk = Walk { wanted, ..opened.walk(access, direction) };
+                if let (Some(Wanted::Document(_)), None) = (wanted, &position) {
+                    walk.entries_max = FIRST_ENTRIES;
+                }
+                walk.page(position, limit, true).await?
+            }
+        };
         self.check_current(&opened.container).await?;
         let found = page.found.into_iter().filter_map(|row| {
             let Content::Record(record) = row.content else { return None };
@@ -247,6 +261,7 @@ impl Opened {
             snapshot,
             wanted: None,
             merged: Merged::No,
+            entries_max: walk::ENTRIES_MAX,
         }
     }
 }

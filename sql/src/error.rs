@@ -5,7 +5,7 @@
 //! limits it cannot go on with.
 
 use crate::token::Span;
-use crate::value::json::write_string;
+use crate::value::json::write_str;
 
 /// A query that does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +81,7 @@ impl SqlError {
             None => {}
         }
         out.extend_from_slice(br#","message":"#);
-        write_string(&self.message, out);
+        write_str(&self.message, out);
         out.push(b'}');
     }
 }
@@ -145,7 +145,7 @@ impl EvalError {
     /// The body of the service's answer.
     pub fn to_json(&self) -> String {
         let mut out = br#"{"Errors":["#.to_vec();
-        write_string(&self.to_string(), &mut out);
+        write_str(&self.to_string(), &mut out);
         out.extend_from_slice(b"]}");
         String::from_utf8_lossy(&out).into_owned()
     }

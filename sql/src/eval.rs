@@ -9,7 +9,7 @@ mod arithmetic;
 mod logic;
 mod subquery;
 
-pub(crate) use arithmetic::negate;
+pub(crate) use arithmetic::{binary, negate};
 
 use crate::ast::UnaryOp;
 use crate::context::Context;

@@ -49,6 +49,7 @@ mod operators;
 mod parser;
 mod plan;
 pub mod plan_info;
+mod prefilter;
 mod print;
 pub mod query;
 pub mod token;
@@ -62,8 +63,8 @@ pub use explain::Step;
 pub use hints::{Hint, Hints};
 pub use plan::PathStep;
 pub use plan_info::PlanInfo;
+pub use prefilter::Prefilter;
 pub use query::{
-    After, Paging, Place, Plan, Prefilter, Progress, Query, RowLimit, Run, Ties, Window, WindowPage,
-    WindowRun,
+    After, Paging, Place, Plan, Progress, Query, RowLimit, Run, Ties, Window, WindowPage, WindowRun,
 };
 pub use value::{Document, Value};

@@ -13,7 +13,7 @@ use crate::ast::{
     Source, SubqueryKind, UnaryOp,
 };
 use crate::lexer::is_plain_name;
-use crate::value::json::write_string;
+use crate::value::json::write_str;
 
 impl Display for QueryTree {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -221,7 +221,7 @@ fn print_chain(f: &mut Formatter<'_>, operands: &[Expr], between: &str) -> fmt::
 /// A string as a literal.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = Vec::new();
-    write_string(text, &mut out);
+    write_str(text, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

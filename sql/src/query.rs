@@ -14,7 +14,7 @@ pub use crate::operators::stage::Progress;
 use crate::operators::stage::Stage;
 pub use crate::operators::window::{After, Place, Ties, Window, WindowPage};
 use crate::parser;
-use crate::plan::{Bound, Input};
+use crate::plan::Input;
 use crate::plan_info::PlanInfo;
 use crate::value::{Document, Object, Value};
 
@@ -158,39 +158,6 @@ impl Plan {
         Ok(WindowRun { stage, context })
     }
 
-    /// What tells, without the rest of the query, that a document gives no rows. None if the filter is not about the
-    /// document alone.
-    pub fn prefilter<'p>(&'p self, context: Context<'p>) -> Option<Prefilter<'p>> {
-        self.prefilter_of(context, |_| true)
-    }
-
-    /// The same for something that has only these paths of a document: the conditions that read nothing else. None if
-    /// there is no such condition.
-    pub fn part_filter<'p>(&'p self, context: Context<'p>, paths: &[Vec<String>]) -> Option<Prefilter<'p>> {
-        self.prefilter_of(context, |condition| hints::reads_only(&self.bound, condition, paths))
-    }
-
-    fn prefilter_of<'p>(
-        &'p self,
-        context: Context<'p>,
-        is_wanted: impl Fn(&Bound) -> bool,
-    ) -> Option<Prefilter<'p>> {
-        let block = &self.bound.block;
-        let Input::Documents { slot } = block.input else { return None };
-        let is_document = |slot| self.bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
-        let conditions = match block.filter.as_ref()? {
-            Bound::And(operands) => operands.iter().collect(),
-            filter => vec![filter],
-        };
-        let conditions: Vec<_> = conditions.into_iter().filter(|condition| is_wanted(condition)).collect();
-        let sources: Vec<_> = block.sources.iter().map(|source| source.slot).collect();
-        if conditions.is_empty() || block.rank.is_some() || !sources.iter().all(|slot| is_document(*slot)) {
-            return None;
-        }
-        let aliases = std::iter::once(slot).chain(sources).collect();
-        Some(Prefilter { conditions, aliases, slots: self.bound.slots, context })
-    }
-
     /// The rows of a query that only counts, given the count.
     pub fn counted<'p>(&'p self, context: &Context<'p>, count: u64) -> Result<Vec<Value<'p>>, EvalError> {
         let block = &self.bound.block;
@@ -208,29 +175,6 @@ impl Plan {
         *stage.progress() = progress;
         let memory = Memory::of(&context);
         Ok(Run { is_streaming: self.is_streaming(), stage, context, kept: Vec::new(), memory })
-    }
-}
-
-/// The filter of a query, on its own.
-pub struct Prefilter<'p> {
-    /// All of them have to hold.
-    conditions: Vec<&'p Bound>,
-    /// The slots that are the document.
-    aliases: Vec<usize>,
-    slots: usize,
-    context: Context<'p>,
-}
-
-impl Prefilter<'_> {
-    /// Whether a document may give rows. An error counts as yes: the query will meet it again.
-    pub fn passes(&self, document: &Document<'_>) -> bool {
-        let mut env = Env::new(self.slots, &self.context);
-        for slot in &self.aliases {
-            env.set(*slot, Value::Object(Object::Document(*document)));
-        }
-        self.conditions
-            .iter()
-            .all(|condition| eval(condition, &mut env).map_or(true, |value| value.is_true()))
     }
 }
 

@@ -64,9 +64,10 @@ pub struct EmbeddedOptions {
 }
 
 impl Default for EmbeddedOptions {
-    /// A cache that leaves room on a small machine; the system's own file cache stands behind it.
+    /// A cache that leaves room on a small machine, as large as PostgreSQL's; the system's own file cache stands behind
+    /// it, but a block from there is copied and checked again each time.
     fn default() -> Self {
-        Self { durability: Durability::default(), cache_bytes: 64 * 1024 * 1024 }
+        Self { durability: Durability::default(), cache_bytes: 128 * 1024 * 1024 }
     }
 }
 

@@ -13,9 +13,11 @@ mod read;
 mod sink;
 #[cfg(test)]
 mod tests;
+mod text;
 mod write;
 
 pub use read::{parse_document, parse_value};
+pub use text::write_str;
 pub use write::{ObjectWriter, write_document, write_value};
 
 /// What a JSON text may cost before it is refused.

@@ -98,7 +98,7 @@ impl Condition {
     fn holds(&self, record: &Record) -> Result<bool, Error> {
         let failed = |error: EvalError| Error::bad_request(error.to_string());
         let mut run = self.plan.run(Context::new(self.now.0 as i64, self.now.0)).map_err(failed)?;
-        let system = resource::system_properties(&self.engine, &self.container, self.slot, record);
+        let system = resource::SystemProperties::new(&self.engine, &self.container).of(self.slot, record);
         let rows = run.push(&Document { body: record.body(), system: &system }).map_err(failed)?;
         Ok(!rows.is_empty())
     }

@@ -29,10 +29,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let watch = Stopwatch::start();
     let request = Request::of_items(call.body, &container)?;
     let compile = watch.elapsed();
-    let token = match call.text(&headers::CONTINUATION)? {
-        None | Some("") => Token::default(),
-        Some(text) => Token::decode(text, request.fingerprint)?,
-    };
+    let token = Token::of_client(call.text(&headers::CONTINUATION)?, request.fingerprint, &container)?;
     let scoped = [&headers::PARTITION_KEY, &headers::PARTITION_KEY_RANGE_ID, &headers::START_EPK];
     let is_scoped = scoped.iter().any(|name| call.headers.contains_key(*name));
     let may_cross = call.flag(&headers::ENABLE_CROSS_PARTITION)? || is_scoped;
@@ -44,7 +41,8 @@ pub async fn items(call: &Call<'_>) -> Answer {
     tracing::debug!(access = ?page.access, rows = page.rows.len(), scanned = page.scanned, "query");
 
     let run = watch.elapsed() - compile;
-    let mut body = resource::document_feed(&resource::container_rid(&container), &page.rows);
+    let rid = resource::container_rid(&container);
+    let mut body = resource::joined_feed(&rid, page.rows.joined(), page.rows.len());
     let explains = call.flag(&headers::EXPLAIN)?;
     let (v1, v2) =
         (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);

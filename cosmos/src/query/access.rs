@@ -40,7 +40,7 @@ pub struct AccessPlan {
     pub entry_paths: Vec<Vec<String>>,
     /// Whether the walk is in the order that the query asks for.
     pub serves_order: bool,
-    /// The indexes that are used, and those that would have helped.
+    /// The indexes that are used.
     pub indexes: Indexes,
     /// Names the choice in continuations.
     pub choice: u8,
@@ -121,8 +121,6 @@ pub async fn choose(
         _ => return Err(ApiError::invalid_continuation()),
     };
     access.choice = choice;
-    access.indexes.potential_single = planner.unindexed();
-    access.indexes.potential_composite = planner.missing_composites(&access);
     Ok(access)
 }
 

@@ -17,9 +17,10 @@ use super::{
     part::PartFilter,
     request::{Request, failed},
     source::{Source, prefilter, reads_system},
+    texts::RowTexts,
     token::Token,
 };
-use crate::{call::Call, error::ApiError};
+use crate::{call::Call, error::ApiError, resource::SystemProperties};
 use rows::Rows;
 
 /// Documents taken from the engine at a time, at most.
@@ -34,7 +35,7 @@ const ATTEMPTS_MAX: usize = 4;
 /// A page of rows.
 pub struct RowPage {
     /// Each as JSON text.
-    pub rows: Vec<Vec<u8>>,
+    pub rows: RowTexts,
     /// Where to go on; none at the end.
     pub next: Option<Token>,
     /// Documents looked at.
@@ -158,8 +159,8 @@ impl PageRun<'_> {
         let entry_filter = PartFilter::new(plan, &access.entry_paths, now);
         let filter = prefilter(plan, now);
         let merged = if plan.merges_alike() { Merged::Alike } else { Merged::No };
-        let reads_system = self.reads_system;
-        Source { engine, container, plan: access, now, reads_system, entry_filter, filter, merged }
+        let system = self.reads_system.then(|| SystemProperties::new(engine, container));
+        Source { engine, container, plan: access, now, system, entry_filter, filter, merged }
     }
 
     fn run(&self, progress: mayfly_sql::Progress) -> Result<Run<'_>, ApiError> {

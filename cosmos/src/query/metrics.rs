@@ -7,7 +7,7 @@ use super::execute::RowPage;
 /// The text of the query metrics header.
 pub fn text(page: &RowPage, compile: Duration, run: Duration) -> String {
     let ms = |duration: Duration| format!("{:.2}", duration.as_secs_f64() * 1000.0);
-    let output: usize = page.rows.iter().map(Vec::len).sum();
+    let output: usize = page.rows.bytes();
     // Everything between compiling and writing is one pass here, so it is told as one figure.
     let ratio = if page.scanned == 0 { 1.0 } else { (page.rows.len() as f64 / page.scanned as f64).min(1.0) };
     [

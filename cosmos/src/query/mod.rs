@@ -24,4 +24,5 @@ mod spans;
 pub mod surroundings;
 #[cfg(test)]
 mod tests;
+mod texts;
 pub mod token;

@@ -7,19 +7,26 @@ use mayfly_sql::{Context, Document, Plan, Prefilter};
 use mayfly_value::keycode::DecodedValue;
 use parking_lot::Mutex;
 
-/// A filter that several may hold. It has memory of its own, but documents are looked at one after the other all the
-/// same.
-pub struct Sieve<'p>(Mutex<Prefilter<'p>>);
+/// A filter that several threads may use. It has memory of its own, so there are some of it, and who comes takes one that
+/// is free.
+pub struct Sieve<'p>([Mutex<Prefilter<'p>>; SIEVES]);
+
+/// As many as threads share a walk.
+const SIEVES: usize = 4;
 
 impl<'p> Sieve<'p> {
-    /// One that lets through what the filter does.
-    pub fn new(filter: Prefilter<'p>) -> Self {
-        Self(Mutex::new(filter))
+    /// One that lets through what the filter does; `make` makes it several times. None if there is no filter.
+    pub fn new(make: impl Fn() -> Option<Prefilter<'p>>) -> Option<Self> {
+        Some(Self([make()?, make()?, make()?, make()?].map(Mutex::new)))
     }
 
     /// Whether a document may give rows.
     pub fn passes(&self, body: &RawDocument) -> bool {
-        self.0.lock().passes(&Document { body, system: &[] })
+        let document = Document { body, system: &[] };
+        match self.0.iter().find_map(Mutex::try_lock) {
+            Some(filter) => filter.passes(&document),
+            None => self.0[0].lock().passes(&document),
+        }
     }
 }
 
@@ -35,8 +42,8 @@ impl<'p> PartFilter<'p> {
         if paths.is_empty() {
             return None;
         }
-        let filter = plan.part_filter(Context::new(now.0 as i64, now.0), paths)?;
-        Some(Self { paths: paths.to_vec(), filter: Sieve::new(filter) })
+        let filter = Sieve::new(|| plan.part_filter(Context::new(now.0 as i64, now.0), paths))?;
+        Some(Self { paths: paths.to_vec(), filter })
     }
 
     /// Whether a document may pass that has these values at the paths. Of values that are not plain scalars the entry

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     collection,
     error::ApiError,
-    resource::{self, SYSTEM_PROPERTIES},
+    resource::{SYSTEM_PROPERTIES, SystemProperties},
 };
 
 /// Entries looked at for one page where few come of many: as many as a store reads at once without leaving its thread.
@@ -31,8 +31,8 @@ pub struct Source<'a> {
     pub container: &'a Arc<Container>,
     pub plan: &'a AccessPlan,
     pub now: Timestamp,
-    /// Whether the query reads what the server adds to documents.
-    pub reads_system: bool,
+    /// What the server adds to documents, if the query reads it.
+    pub system: Option<SystemProperties<'a>>,
     /// What tells by an entry of the index that its document is not wanted.
     pub entry_filter: Option<PartFilter<'a>>,
     /// What tells so by the document alone.
@@ -112,6 +112,10 @@ impl Item {
 impl Source<'_> {
     /// The next documents from `position` on that may give rows.
     pub async fn pull(&self, position: Option<Position>, limit: PageLimit) -> Result<Items, ApiError> {
+        // A long query lets others have their turn: nothing below waits for anything, as a rule.
+        if position.is_some() {
+            tokio::task::yield_now().await;
+        }
         let AccessPlan { access, direction, reading, .. } = self.plan;
         if let (Reading::Entries(paths) | Reading::Ends(paths), Access::Index(index)) = (reading, access) {
             let items = self.entries(index, *direction, position, limit, paths).await?;
@@ -214,10 +218,10 @@ impl Source<'_> {
 
     /// Gives `take` the document that an item stands for.
     pub fn with_document<T>(&self, item: &Item, take: impl FnOnce(&Document<'_>) -> T) -> T {
-        match item.record() {
-            Some(record) if self.reads_system => {
-                let system = resource::system_properties(self.engine, self.container, item.slot(), record);
-                let system: Vec<_> = system.iter().map(|(name, value)| (*name, value.borrow())).collect();
+        match (item.record(), &self.system) {
+            (Some(record), Some(system)) => {
+                let system = system.of(item.slot(), record);
+                let system = system.each_ref().map(|(name, value)| (*name, value.borrow()));
                 take(&Document { body: item.body(), system: &system })
             }
             _ => take(&Document { body: item.body(), system: &[] }),
@@ -267,7 +271,8 @@ impl Source<'_> {
     }
 }
 
-fn access_slots(container: &Container, access: &Access) -> Vec<u16> {
+/// The slots that an access path leads through, in order.
+pub fn access_slots(container: &Container, access: &Access) -> Vec<u16> {
     match access {
         Access::Records(within) | Access::Writes(within) => within.slots(container),
         Access::Index(index) => index.within.slots(container),
@@ -285,7 +290,7 @@ pub fn prefilter<'p>(plan: &'p Plan, now: Timestamp) -> Option<Sieve<'p>> {
     if reads.iter().any(|path| is_system(path)) {
         return None;
     }
-    plan.prefilter(mayfly_sql::Context::new(now.0 as i64, now.0)).map(Sieve::new)
+    Sieve::new(|| plan.prefilter(mayfly_sql::Context::new(now.0 as i64, now.0)))
 }
 
 /// Whether a query reads what the server adds to documents.

@@ -18,10 +18,13 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bson::{RawDocument, RawDocumentBuf, raw::CStr};
-use mayfly_engine::Position;
+use mayfly_engine::{Container, Position};
 use mayfly_sql::{After, Place, Progress, Value};
 
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    rid::{ChildKind, Rid},
+};
 
 const VERSION: u8 = 2;
 const HEADER: usize = 27;
@@ -97,6 +100,16 @@ impl Token {
         STANDARD.encode(bytes)
     }
 
+    /// Where a query of `container` goes on by a client's text: at the start, if there is none, or if it is one that the
+    /// service gave out for another container. Of this one no row was given then.
+    pub fn of_client(text: Option<&str>, fingerprint: u64, container: &Container) -> Result<Self, ApiError> {
+        match text {
+            None | Some("") => Ok(Self::default()),
+            Some(text) if is_of_another(text, container) => Ok(Self::default()),
+            Some(text) => Self::decode(text, fingerprint),
+        }
+    }
+
     /// Reads a client's text. It must be of the same query.
     pub fn decode(text: &str, fingerprint: u64) -> Result<Self, ApiError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|_| ApiError::invalid_continuation())?;
@@ -124,6 +137,18 @@ impl Token {
             _ => return None,
         };
         Some(Self { choice: Some(*header.get(9)?), progress, from })
+    }
+}
+
+/// Whether it is a continuation in the form of the service (`-RID:~…#RT:1#…`), after a document of another container.
+fn is_of_another(text: &str, container: &Container) -> bool {
+    let named = text.strip_prefix(['+', '-']).and_then(|text| text.strip_prefix("RID:"));
+    let rid = named.and_then(|text| text.trim_start_matches('~').split('#').next());
+    match rid.and_then(Rid::decode) {
+        Some(Rid::Child { db, coll, kind: ChildKind::Document, .. }) => {
+            (db, coll) != (container.database, container.id)
+        }
+        _ => false,
     }
 }
 
@@ -175,6 +200,8 @@ fn read_place(bytes: &[u8]) -> Option<Place> {
 
 #[cfg(test)]
 mod tests {
+    use mayfly_testkit::world::{Backend, World, definition};
+
     use super::*;
 
     #[track_caller]
@@ -210,6 +237,19 @@ mod tests {
         check_round_trip(From::Row(After::Place(long)));
         let position = Position::from_bytes(&[&[0, 0, 0][..], &[9; 2000]].concat()).unwrap();
         check_round_trip(From::Scan { position: Some(position), rows_of_document: 0 });
+    }
+
+    #[tokio::test]
+    async fn a_continuation_of_another_container_of_the_service_is_the_start() {
+        let world = World::new(Backend::Memory).await;
+        let container = world.create_container(definition("c", "/p")).await.unwrap();
+        let of = |text: &str| Token::of_client(Some(text), 1, &container);
+        let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
+        assert!(matches!(of(elsewhere).unwrap().from, From::Start));
+        let here = Rid::document(container.database, container.id, 7).encode();
+        for text in [format!("-RID:~{here}#RT:1"), "-RID:~nonsense#RT:1".to_owned()] {
+            assert!(of(&text).is_err(), "{text}");
+        }
     }
 
     #[test]

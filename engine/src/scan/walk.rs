@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The most entries one page looks at, whatever it returns.
-const ENTRIES_MAX: usize = 10_000;
+pub(super) const ENTRIES_MAX: usize = 10_000;
 
 pub(super) struct Walk<'a> {
     pub container: &'a Container,
@@ -31,6 +31,8 @@ pub(super) struct Walk<'a> {
     /// Which documents are wanted; all of them if it does not say.
     pub wanted: Option<Wanted<'a>>,
     pub merged: Merged,
+    /// The most entries a page looks at.
+    pub entries_max: usize,
 }
 
 impl Walk<'_> {
@@ -56,12 +58,13 @@ impl Walk<'_> {
         loop {
             self.settle_legs(&mut at).await?;
             let room = PageLimit {
-                rows: (limit.rows - page.found.len()).min(ENTRIES_MAX),
+                rows: (limit.rows - page.found.len()).min(self.entries_max),
                 bytes: limit.bytes.saturating_sub(page.bytes).max(1),
             };
             let more = self.advance(&mut at, room, &mut page).await?;
-            let full =
-                page.found.len() >= limit.rows || page.bytes >= limit.bytes || page.scanned >= ENTRIES_MAX;
+            let full = page.found.len() >= limit.rows
+                || page.bytes >= limit.bytes
+                || page.scanned >= self.entries_max;
             if !more && !self.next_leg(&mut at, &slots) {
                 return Ok((page, None));
             }

@@ -2,7 +2,7 @@
 //!
 //! `scripts` runs the text files under `tests/scripts`; `ttl_contract` has one test per promise about expiry;
 //! `ttl_model` compares long random traces with a model; `crashes` and `faults` look at every moment in which a run
-//! can end; `races` has requests that overlap. `docs/testing.md` says where a new test belongs.
+//! can end; `races` has requests that overlap; `wide_scans` has threads that share a walk. `docs/testing.md` says where a new test belongs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod crashes;
@@ -11,4 +11,5 @@ mod races;
 mod scripts;
 mod ttl_contract;
 mod ttl_model;
+mod wide_scans;
 mod workload;

@@ -168,6 +168,24 @@ pub enum BinaryOp {
     Modulo,
 }
 
+impl BinaryOp {
+    /// Whether it is one of `=`, `!=`, `<`, `<=`, `>`, `>=`.
+    pub fn compares(self) -> bool {
+        self.mirrored() != self || matches!(self, BinaryOp::Equal | BinaryOp::NotEqual)
+    }
+
+    /// The operator between exchanged sides, if it compares.
+    pub fn mirrored(self) -> BinaryOp {
+        match self {
+            BinaryOp::Less => BinaryOp::Greater,
+            BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+            BinaryOp::Greater => BinaryOp::Less,
+            BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+            same => same,
+        }
+    }
+}
+
 impl Expr {
     /// An expression one level above its deepest part.
     pub fn new(kind: ExprKind, span: Span) -> Expr {

@@ -33,7 +33,8 @@ pub(super) fn unary<'v>(operator: UnaryOp, value: &Value<'v>) -> Value<'v> {
     }
 }
 
-pub(super) fn binary<'v>(operator: BinaryOp, a: &Value<'v>, b: &Value<'v>) -> Value<'v> {
+/// `a operator b`.
+pub(crate) fn binary<'v>(operator: BinaryOp, a: &Value<'v>, b: &Value<'v>) -> Value<'v> {
     match operator {
         BinaryOp::Equal => equals(a, b).into(),
         BinaryOp::NotEqual => equals(a, b).map(|equal| !equal).into(),

@@ -111,6 +111,26 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// Calls `visit` with each member in order. For whole documents that are written out: nothing is boxed or copied.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&str, &Value<'_>)) {
+        let mut visit_raw = |document: &RawDocument, hidden: &[(&str, Value<'_>)]| {
+            for (name, value) in document.iter().map_while(Result::ok) {
+                if !hidden.iter().any(|(known, _)| *known == name.as_str()) {
+                    visit(name.as_str(), &Value::from_raw(value));
+                }
+            }
+        };
+        match self {
+            Object::Raw(document) => visit_raw(document, &[]),
+            Object::Buf(document) => visit_raw(document, &[]),
+            Object::Document(document) => {
+                visit_raw(document.body, document.system);
+                document.system.iter().for_each(|(name, value)| visit(name, value));
+            }
+            Object::Members(members) => members.iter().for_each(|(name, value)| visit(name, value)),
+        }
+    }
+
     /// How many members there are.
     pub fn len(&self) -> usize {
         match self {

@@ -9,7 +9,10 @@ use base64::prelude::BASE64_STANDARD;
 use bson::oid::ObjectId;
 use bson::{DateTime, RawBinaryRef, RawBsonRef};
 
-use super::write::{write_object, write_scalar, write_str};
+use super::{
+    text::write_str,
+    write::{write_object, write_scalar},
+};
 use crate::foreign::{BsonError, db_pointer_parts};
 
 /// The first millisecond of the year 10000: later dates have no ISO form every client reads.

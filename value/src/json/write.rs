@@ -7,7 +7,7 @@
 use bson::{RawArray, RawBsonRef, RawDocument};
 use serde::Serialize;
 
-use super::extended::write_extended;
+use super::{extended::write_extended, text::write_str};
 use crate::foreign::BsonError;
 
 /// Appends the document as a JSON object.
@@ -147,13 +147,8 @@ fn write_at(value: RawBsonRef<'_>, out: &mut Vec<u8>, depth: usize) -> Result<()
     Ok(())
 }
 
-/// Writes a quoted and escaped string.
-pub(super) fn write_str(value: &str, out: &mut Vec<u8>) {
-    write_scalar(value, out);
-}
-
-/// Writes a number, bool or string as serde_json does (non-finite doubles as `null`).
-pub(super) fn write_scalar<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
+/// Writes a number or bool as serde_json does (non-finite doubles as `null`).
+pub(super) fn write_scalar<T: Serialize>(value: &T, out: &mut Vec<u8>) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "a scalar has no way to fail, nor has a Vec");
 }

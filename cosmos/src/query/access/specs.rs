@@ -1,10 +1,9 @@
-//! Indexes as explanations name them: those that are used, and those that would have helped.
+//! Indexes as explanations name them: those that are used.
 
 use mayfly_sql::Hint;
 use mayfly_value::path::Path;
 
-use super::{AccessPlan, Planner, names};
-use crate::query::spans;
+use super::names;
 
 /// Indexes as an explanation names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,10 +12,6 @@ pub struct Indexes {
     pub single: Vec<String>,
     /// Composite indexes that are used: `/name ASC`, `/age DESC`.
     pub composite: Vec<Vec<String>>,
-    /// Paths in the filter that are not indexed.
-    pub potential_single: Vec<String>,
-    /// Composite indexes that would serve the filter better.
-    pub potential_composite: Vec<Vec<String>>,
 }
 
 impl Indexes {
@@ -26,30 +21,6 @@ impl Indexes {
             spec.strip_prefix(path).is_some_and(|rest| matches!(rest, "/?" | "/[]/?" | " ASC" | " DESC"))
         };
         self.single.iter().chain(self.composite.iter().flatten()).any(|spec| is_it(spec))
-    }
-}
-
-impl Planner<'_> {
-    /// Paths of the filter that are not indexed.
-    pub(super) fn unindexed(&self) -> Vec<String> {
-        let hints = self.hints.all.iter();
-        let missing = hints.filter(|hint| {
-            self.stored(&hint.path).is_some() && self.index_path(&hint.path, hint.of_item).is_none()
-        });
-        missing.filter_map(hint_spec).collect()
-    }
-
-    /// A composite index over the filter's paths, equalities first, if there are several and none is used.
-    pub(super) fn missing_composites(&self, access: &AccessPlan) -> Vec<Vec<String>> {
-        let scalar = self.hints.all.iter().filter(|hint| !hint.of_item && self.stored(&hint.path).is_some());
-        let (equal, other): (Vec<_>, Vec<_>) = scalar.partition(|hint| spans::one(&hint.spans).is_some());
-        let paths = equal.into_iter().chain(other.into_iter().take(1));
-        let mut spec: Vec<String> = Vec::new();
-        for hint in paths {
-            let path = hint_spec(hint).map(|path| path.trim_end_matches("/?").to_owned() + " ASC");
-            spec.extend(path.filter(|path| !spec.contains(path)));
-        }
-        if spec.len() > 1 && access.indexes.composite.is_empty() { vec![spec] } else { Vec::new() }
     }
 }
 

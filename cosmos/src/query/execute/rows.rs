@@ -5,7 +5,8 @@ use mayfly_sql::Value;
 
 use super::{PAGE_BYTES_MAX, SCAN_ROWS};
 use crate::query::{
-    source::{Item, Items, text_of},
+    source::{Item, Items},
+    texts::RowTexts,
     token::{From, Token},
 };
 
@@ -14,7 +15,7 @@ const FIRST_ROWS: usize = 16;
 
 /// A page in the making.
 pub(super) struct Rows {
-    pub rows: Vec<Vec<u8>>,
+    pub rows: RowTexts,
     pub rows_max: usize,
     pub choice: u8,
     pub bytes: usize,
@@ -29,7 +30,17 @@ pub(super) struct Rows {
 impl Rows {
     pub(super) fn new(rows_max: usize, choice: u8) -> Self {
         let (bytes, scanned, walked, scanned_bytes, slot) = (0, 0, 0, 0, 0);
-        Self { rows: Vec::new(), rows_max, choice, bytes, scanned, walked, scanned_bytes, slot, next: None }
+        Self {
+            rows: RowTexts::default(),
+            rows_max,
+            choice,
+            bytes,
+            scanned,
+            walked,
+            scanned_bytes,
+            slot,
+            next: None,
+        }
     }
 
     /// Takes note of a document that is looked at.
@@ -62,12 +73,11 @@ impl Rows {
     }
 
     pub(super) fn add(&mut self, row: &Value<'_>) {
-        self.add_text(text_of(row));
+        self.bytes += self.rows.push(|out| row.write_json(out));
     }
 
-    pub(super) fn add_text(&mut self, text: Vec<u8>) {
-        self.bytes += text.len();
-        self.rows.push(text);
+    pub(super) fn add_text(&mut self, text: &[u8]) {
+        self.bytes += self.rows.push(|out| out.extend_from_slice(text));
     }
 
     pub(super) fn next_from(&mut self, progress: mayfly_sql::Progress, from: Option<From>) {

@@ -1,4 +1,8 @@
 //! Queries that give every document's rows at once.
+//!
+//! As in the service, a page has rows of one partition key range, and every range has a page: also one without rows.
+
+use mayfly_engine::Position;
 
 use super::{
     PageRun,
@@ -8,7 +12,7 @@ use crate::{
     error::ApiError,
     query::{
         request::failed,
-        source::Items,
+        source::{Items, access_slots},
         token::{From, Token},
     },
 };
@@ -28,6 +32,10 @@ impl PageRun<'_> {
             From::Row(_) | From::Rows(_) => return Err(ApiError::invalid_continuation()),
         };
         let source = self.source(self.access);
+        let slots = access_slots(self.container, &self.access.access);
+        page.slot = at.as_ref().map(Position::slot).or(slots.first().copied()).unwrap_or_default();
+        let next_range = slots.iter().find(|slot| **slot > page.slot).filter(|_| self.reads_documents());
+        let next_range = next_range.map(|slot| Position::start_of(*slot));
         let mut before = token.progress;
         let mut batch = Batch::new(page.rows_max, source.filter.is_some());
         loop {
@@ -37,9 +45,8 @@ impl PageRun<'_> {
             // A run lives for one batch of documents: rows borrow from it and are written before it ends.
             let mut run = self.run(before)?;
             for item in &items {
-                // As in the service, no page has rows of two partition key ranges.
-                if !page.rows.is_empty() && item.slot() != page.slot {
-                    return Ok(page.ended(before, Some(From::Scan { position: at, rows_of_document: 0 })));
+                if item.slot() != page.slot {
+                    return Ok(page.ended(before, next_range.map(scan_from)));
                 }
                 page.looks_at(item);
                 // The document that the page before ended in, if it is still there.
@@ -59,7 +66,7 @@ impl PageRun<'_> {
                     return Ok(page.ended(before, None));
                 }
                 if page.is_full() {
-                    return Ok(page.ended(before, Some(From::Scan { position: at, rows_of_document: 0 })));
+                    return Ok(page.ended(before, at.map(scan_from)));
                 }
             }
             match next {
@@ -68,13 +75,22 @@ impl PageRun<'_> {
                     for row in run.finish().map_err(failed)? {
                         page.add(&row);
                     }
-                    return Ok(page.ended(before, None));
+                    return Ok(page.ended(before, next_range.map(scan_from)));
                 }
-                position if page.walked >= DOCUMENTS_MAX => {
-                    return Ok(page.ended(before, Some(From::Scan { position, rows_of_document: 0 })));
+                Some(position) if page.walked >= DOCUMENTS_MAX || position.slot() != page.slot => {
+                    return Ok(page.ended(before, Some(scan_from(position))));
                 }
                 position => at = position,
             }
         }
     }
+
+    fn reads_documents(&self) -> bool {
+        self.request.plan.reads_documents()
+    }
+}
+
+/// Goes on after a position.
+fn scan_from(position: Position) -> From {
+    From::Scan { position: Some(position), rows_of_document: 0 }
 }

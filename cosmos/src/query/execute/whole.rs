@@ -33,7 +33,7 @@ impl PageRun<'_> {
         let end = start + bytes.take_while(|before| *before < PAGE_BYTES_MAX).count();
         let anchors = rows[..end].iter().rev().take(ANCHORS_MAX).map(|row| fingerprint(row));
         let from = (end < rows.len()).then(|| From::Rows(anchors.collect()));
-        rows.into_iter().skip(start).take(end - start).for_each(|row| page.add_text(row));
+        rows[start..end].iter().for_each(|row| page.add_text(row));
         Ok(page.ended(Progress { skipped: 0, given: end as u64 }, from))
     }
 
