@@ -1,9 +1,8 @@
-// One document of a collection: its Extended JSON as it is, its life, and what to do when somebody else was faster.
+// One document of a collection: reading and writing its Extended JSON as it is, and its life.
 
 import { useEffect, useState } from "preact/hooks";
 import type { ContainerName } from "../api/cosmos";
 import { insertDocument, readDocument, replaceDocument } from "../api/mongo";
-import { diffLines } from "../lib/diff";
 import { cell } from "../lib/document";
 import { exactDuration } from "../lib/duration";
 import { type TtlIndex, fateOf, shown } from "../lib/extended";
@@ -15,10 +14,8 @@ import { now } from "../state/clock";
 import { go, withParams } from "../state/route";
 import { readOnly } from "../state/session";
 import { toast } from "../state/toasts";
-import { Button, CopyButton, Dialog, Empty, Failure } from "../ui/controls";
-import { Editor } from "../ui/editor";
 import { type Row, rowOf } from "./collection-items";
-import { useAction } from "./shortcuts";
+import { Conflict, ItemFrame } from "./item-frame";
 
 interface Props {
   name: ContainerName;
@@ -88,56 +85,38 @@ export function DocumentPanel({ name, id, indexes, onClose, onWritten, onDelete 
       setBusy(false);
     }
   };
-  useAction("save", () => void save());
-
-  const title = id === null ? "New item" : cell(shown(JSON.parse(id) as Json));
   return (
-    <section class="panel" aria-label={id === null ? "New item" : `Item ${title}`}>
-      <header class="panel-head">
-        <h2 class="grow ellipsis mono">{title}</h2>
-        {stored !== null && <CopyButton text={indented(stored)} label="Copy as JSON" />}
-        {stored !== null && !readOnly.value && <Button kind="quiet" icon="trash" label="Delete this item" onClick={() => onDelete(rowFrom(stored))} />}
-        <Button kind="quiet" icon="close" label="Close the item" onClick={onClose} />
-      </header>
-      {gone ? (
-        <Empty title="This item is gone" action={<Button onClick={onClose}>Close</Button>}>It was deleted, or its time has come.</Empty>
-      ) : (
-        <>
-          {stored !== null && indexes.length > 0 && <FateCard document={JSON.parse(stored) as Record<string, Json>} indexes={indexes} />}
-          {problem !== null && <Failure error={problem} />}
-          <div class="panel-editor">
-            {(id === null || stored !== null) && <Editor language="json" label="The item as JSON" value={text} readOnly={readOnly.value} onChange={setText} onSave={() => void save()} />}
-          </div>
-          <footer class="panel-foot row">
-            <span class="grow small faint ellipsis" role="status">{wrong ?? (id === null ? "Without an _id, one is made." : "Extended JSON: types other than JSON's are written as { \"$date\": … }.")}</span>
-            {!readOnly.value && (
-              <>
-                {id !== null && changed && <Button onClick={() => stored !== null && setText(indented(stored))}>Discard</Button>}
-                <Button kind="primary" icon="save" keys="Ctrl+S" busy={busy} disabled={!changed || wrong !== null} onClick={() => void save()}>{id === null ? "Make it" : "Save"}</Button>
-              </>
-            )}
-          </footer>
-        </>
-      )}
+    <>
+      <ItemFrame
+        title={id === null ? "" : cell(shown(JSON.parse(id) as Json))}
+        isNew={id === null}
+        gone={gone}
+        copy={stored === null ? null : indented(stored)}
+        text={text}
+        onText={setText}
+        wrong={wrong}
+        changed={changed}
+        busy={busy}
+        problem={problem}
+        note={id === null ? "Without an _id, one is made." : 'Extended JSON: types other than JSON\'s are written as { "$date": … }.'}
+        onSave={() => void save()}
+        onDiscard={() => stored !== null && setText(indented(stored))}
+        onDelete={() => stored !== null && onDelete(rowFrom(stored))}
+        onClose={onClose}
+      >
+        {stored !== null && indexes.length > 0 && <FateCard document={JSON.parse(stored) as Record<string, Json>} indexes={indexes} />}
+      </ItemFrame>
       {conflict !== null && (
-        <Dialog title="Somebody else changed this item" onClose={() => setConflict(null)} wide>
-          <p>It is not what it was when you opened it. Nothing of yours is lost; choose what counts.</p>
-          <div class="diff mono" role="table" aria-label="Differences" tabIndex={0}>
-            {diffLines(text, indented(conflict)).map((line, n) => (
-              <div key={n} role="row" class={`diff-line ${line.kind}`}>
-                <span role="cell" class="diff-side">{line.kind === "mine" ? "yours" : line.kind === "theirs" ? "theirs" : ""}</span>
-                <span role="cell" class="prewrap">{line.text}</span>
-              </div>
-            ))}
-          </div>
-          <div class="row end wrap">
-            <Button onClick={() => setConflict(null)}>Keep editing</Button>
-            <Button onClick={() => (onWritten(rowFrom(conflict)), show(conflict))}>Take theirs</Button>
-            <Button kind="danger" onClick={() => (setConflict(null), void save(true))}>Overwrite with yours</Button>
-          </div>
-        </Dialog>
+        <Conflict
+          mine={text}
+          theirs={indented(conflict)}
+          words="It is not what it was when you opened it."
+          onClose={() => setConflict(null)}
+          onTake={() => (onWritten(rowFrom(conflict)), show(conflict))}
+          onOverwrite={() => (setConflict(null), void save(true))}
+        />
       )}
-    </section>
+    </>
   );
 }
 

@@ -2,20 +2,20 @@
 // then the button that does it.
 
 import { useState } from "preact/hooks";
-import { type Forecast, forecastTtl, previewTtl } from "../api/admin";
+import { forecastTtl, previewTtl } from "../api/admin";
 import type { ContainerName } from "../api/cosmos";
-import { count as countDocuments, createIndex, dropIndex, listIndexes, setExpireAfter } from "../api/mongo";
+import { count as countDocuments, createIndex, listIndexes, setExpireAfter } from "../api/mongo";
 import { MAX_TTL, exactDuration, parseDuration } from "../lib/duration";
 import { LAST_WRITE, type TtlIndex, datedUntil, ttlIndexes } from "../lib/extended";
-import { brief, count } from "../lib/format";
+import { count } from "../lib/format";
 import type { Json } from "../lib/life";
 import { refreshCatalog } from "../state/catalog";
 import { now } from "../state/clock";
 import { readOnly } from "../state/session";
-import { failed, toast } from "../state/toasts";
-import { Button, Dialog, Failure, Field, Notice, inputValue } from "../ui/controls";
+import { Button, Failure, Field, inputValue } from "../ui/controls";
 import { useEvery, useLoad } from "../ui/load";
-import { CONFIRM_SHARE, Confirm, Headline, Histogram, type Outlook, shareAtOnce } from "./outlook";
+import { DropIndex } from "./drop-index";
+import { type Outlook, Preview } from "./outlook";
 import { Purge, Upcoming } from "./ttl";
 
 /** An index that is to be made or changed. */
@@ -85,7 +85,7 @@ export function CollectionTtl({ name }: { name: ContainerName }) {
         <Upcoming forecast={forecast.value} />
         <Purge forecast={forecast.value} />
       </div>
-      {dropping && <Drop name={name} index={dropping} onClose={() => setDropping(null)} onDone={changed} />}
+      {dropping && <DropIndex name={name} index={dropping.name} loss={`Documents no longer expire ${words(dropping)}. What has expired already does not come back.`} onClose={() => setDropping(null)} onDone={changed} />}
     </div>
   );
 }
@@ -115,7 +115,22 @@ function Form({ name, present, onDone, onCancel }: { name: ContainerName; presen
           {(props) => <input {...props} class="input mono" placeholder="1 h" autocomplete="off" value={text} onInput={(event) => setText(inputValue(event))} />}
         </Field>
       </div>
-      {validField && validSeconds && !same ? <Preview key={`${field}/${seconds}`} name={name} proposal={{ present, field, seconds }} onDone={onDone} onCancel={onCancel} />
+      {validField && validSeconds && !same ? (
+        <Preview<Outlook>
+          key={`${field}/${seconds}`}
+          name={name}
+          load={() => (isRule ? previewTtl(name, seconds) : outlookOf(name, { present, field, seconds }))}
+          save={() => (present ? setExpireAfter(name, present.name, seconds) : createIndex(name, JSON.stringify({ key: { [field]: 1 }, name: `${field}_1`, expireAfterSeconds: seconds })))}
+          saved={`${name.coll}: documents expire ${words({ field, seconds })}`}
+          notSaved="The TTL index was not set"
+          saveLabel={present ? "Save" : "Make TTL index"}
+          onSaved={onDone}
+          discardLabel="Cancel"
+          onDiscard={onCancel}
+        >
+          {() => !isRule && <p class="small faint">By the dates in <code>{field}</code> alone; other TTL indexes may take documents earlier.</p>}
+        </Preview>
+      )
       : onCancel && <div class="row end"><Button onClick={onCancel}>Cancel</Button></div>}
     </div>
   );
@@ -138,63 +153,4 @@ async function outlookOf(name: ContainerName, { present, field, seconds }: Propo
     expiresLater: documents(dated - month),
     neverExpires: documents(live - dated),
   };
-}
-
-function Preview({ name, proposal, onDone, onCancel }: { name: ContainerName; proposal: Proposal; onDone: () => void; onCancel: (() => void) | null }) {
-  const { present, field, seconds } = proposal;
-  const preview = useLoad((): Promise<Outlook | Forecast> => (field === LAST_WRITE ? previewTtl(name, seconds) : outlookOf(name, proposal)), [name.db, name.coll, field, seconds]);
-  const [asking, setAsking] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const it = preview.value;
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      if (present) await setExpireAfter(name, present.name, seconds);
-      else await createIndex(name, JSON.stringify({ key: { [field]: 1 }, name: `${field}_1`, expireAfterSeconds: seconds }));
-      toast({ tone: "good", text: `${name.coll}: documents expire ${words({ field, seconds })}` });
-      onDone();
-    } catch (error) {
-      failed("The TTL index was not set", error);
-      setBusy(false);
-      setAsking(false);
-    }
-  };
-  if (!it) return preview.error ? <Failure error={preview.error} title="There is no preview" /> : <div class="preview loading"><span class="faint">Looking at what it would do…</span></div>;
-  const share = shareAtOnce(it);
-  const mustConfirm = share > CONFIRM_SHARE;
-  return (
-    <div class="preview stack" role="region" aria-label="Preview">
-      <Headline it={it} share={share} />
-      <Histogram it={it} />
-      {field !== LAST_WRITE && <p class="small faint">By the dates in <code>{field}</code> alone; other TTL indexes may take documents earlier.</p>}
-      <div class="row end">
-        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
-        <Button kind={mustConfirm ? "danger" : "primary"} icon="save" busy={busy} onClick={() => (mustConfirm ? setAsking(true) : void save())}>
-          {mustConfirm ? `Save and expire ${brief(it.expiresAtOnce.documents)} at once…` : present ? "Save" : "Make TTL index"}
-        </Button>
-      </div>
-      {asking && <Confirm name={name} it={it} share={share} busy={busy} onClose={() => setAsking(false)} onConfirm={() => void save()} />}
-    </div>
-  );
-}
-
-function Drop({ name, index, onClose, onDone }: { name: ContainerName; index: TtlIndex; onClose: () => void; onDone: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const drop = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      await dropIndex(name, index.name);
-      toast({ tone: "good", text: `Dropped ${index.name}` });
-      onDone();
-    } catch (error) {
-      failed(`${index.name} was not dropped`, error);
-      onClose();
-    }
-  };
-  return (
-    <Dialog title={`Drop ${index.name}`} onClose={onClose}>
-      <Notice>Documents no longer expire {words(index)}. What has expired already does not come back.</Notice>
-      <div class="row end"><Button onClick={onClose}>Keep it</Button><Button kind="danger" busy={busy} onClick={() => void drop()}>Drop the index</Button></div>
-    </Dialog>
-  );
 }

@@ -1,11 +1,10 @@
-// One item: its JSON, its life, and what to do when somebody else was faster.
+// One item of a container: reading and writing it, and its life.
 
 import { useEffect, useState } from "preact/hooks";
 import type { ContainerOverview } from "../api/admin";
 import { type ContainerName, type ItemRef, createItem, patchItem, readItem, refOf, replaceItem } from "../api/cosmos";
 import { ApiError } from "../api/http";
 import { withoutSystem } from "../lib/document";
-import { diffLines } from "../lib/diff";
 import { MAX_TTL, exactDuration, parseDuration } from "../lib/duration";
 import { utc } from "../lib/format";
 import { type Item, type Json, lifeOf, lifeWords } from "../lib/life";
@@ -14,9 +13,8 @@ import { now } from "../state/clock";
 import { go, inContainer } from "../state/route";
 import { isAdministrator, readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
-import { Button, CopyButton, Dialog, Empty, Failure, Field, inputValue } from "../ui/controls";
-import { Editor } from "../ui/editor";
-import { useAction } from "./shortcuts";
+import { Button, Dialog, Field, inputValue } from "../ui/controls";
+import { Conflict, ItemFrame } from "./item-frame";
 
 interface Props {
   name: ContainerName;
@@ -94,8 +92,6 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
       setBusy(false);
     }
   };
-  useAction("save", () => void save());
-
   const patch = async (operations: Json[], done: string): Promise<void> => {
     if (!item || !itemRef) return;
     setBusy(true);
@@ -114,37 +110,31 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
 
   const gone = problem instanceof ApiError && problem.status === 404 && !item;
   return (
-    <section class="panel" aria-label={isNew ? "New item" : `Item ${itemRef.id}`}>
-      <header class="panel-head">
-        <h2 class="grow ellipsis mono">{isNew ? "New item" : itemRef.id}</h2>
-        {item && <CopyButton text={JSON.stringify(item, null, 2)} label="Copy as JSON" />}
-        {item && !readOnly.value && <Button kind="quiet" icon="trash" label="Delete this item" onClick={() => onDelete(item)} />}
-        <Button kind="quiet" icon="close" label="Close the item" onClick={onClose} />
-      </header>
-      {gone ? (
-        <Empty title="This item is gone" action={<Button onClick={onClose}>Close</Button>}>It was deleted, or its time has come.</Empty>
-      ) : (
-        <>
-          {item && <LifeCard name={name} item={item} container={container} busy={busy} onPatch={(operations, done) => void patch(operations, done)} />}
-          {problem !== null && <Failure error={problem} />}
-          <div class="panel-editor">
-            {(isNew || item) && <Editor language="json" label="The item as JSON" value={text} readOnly={readOnly.value} onChange={setText} onSave={() => void save()} />}
-          </div>
-          <footer class="panel-foot row">
-            <span class="grow small faint ellipsis" role="status">{typeof parsed === "string" ? parsed : item ? `etag ${item._etag.replaceAll('"', "")}` : "The partition key has to have a value."}</span>
-            {!readOnly.value && (
-              <>
-                {!isNew && changed && <Button onClick={() => item && setText(pretty(item))}>Discard</Button>}
-                <Button kind="primary" icon="save" keys="Ctrl+S" busy={busy} disabled={!changed || typeof parsed === "string"} onClick={() => void save()}>{isNew ? "Make it" : "Save"}</Button>
-              </>
-            )}
-          </footer>
-        </>
-      )}
+    <>
+      <ItemFrame
+        title={isNew ? "" : itemRef.id}
+        isNew={isNew}
+        gone={gone}
+        copy={item && JSON.stringify(item, null, 2)}
+        text={text}
+        onText={setText}
+        wrong={typeof parsed === "string" ? parsed : null}
+        changed={changed}
+        busy={busy}
+        problem={problem}
+        note={item ? `etag ${item._etag.replaceAll('"', "")}` : "The partition key has to have a value."}
+        onSave={() => void save()}
+        onDiscard={() => item && setText(pretty(item))}
+        onDelete={() => item && onDelete(item)}
+        onClose={onClose}
+      >
+        {item && <LifeCard name={name} item={item} container={container} busy={busy} onPatch={(operations, done) => void patch(operations, done)} />}
+      </ItemFrame>
       {conflict && (
         <Conflict
           mine={text}
-          theirs={conflict}
+          theirs={pretty(conflict)}
+          words={`While you were editing, it was written at ${utc(conflict._ts)} (status 412).`}
           onClose={() => setConflict(null)}
           onTake={() => (show(conflict), onWritten(conflict))}
           onOverwrite={() => {
@@ -154,7 +144,7 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
           }}
         />
       )}
-    </section>
+    </>
   );
 }
 
@@ -218,28 +208,6 @@ function ExpireIn({ onChoose, onClose }: { onChoose: (seconds: number) => void; 
         <div class="row wrap">{["10 min", "1 h", "1 d", "7 d", "30 d"].map((each) => <Button key={each} onClick={() => setText(each)}>{each}</Button>)}</div>
         <div class="row end"><Button onClick={onClose}>Cancel</Button><Button kind="primary" submit disabled={!valid}>Set it</Button></div>
       </form>
-    </Dialog>
-  );
-}
-
-function Conflict({ mine, theirs, onTake, onOverwrite, onClose }: { mine: string; theirs: Item; onTake: () => void; onOverwrite: () => void; onClose: () => void }) {
-  const lines = diffLines(mine, pretty(theirs));
-  return (
-    <Dialog title="Somebody else changed this item" onClose={onClose} wide>
-      <p>While you were editing, it was written at {utc(theirs._ts)} (status 412). Nothing of yours is lost; choose what counts.</p>
-      <div class="diff mono" role="table" aria-label="Differences" tabIndex={0}>
-        {lines.map((line, n) => (
-          <div key={n} role="row" class={`diff-line ${line.kind}`}>
-            <span role="cell" class="diff-side">{line.kind === "mine" ? "yours" : line.kind === "theirs" ? "theirs" : ""}</span>
-            <span role="cell" class="prewrap">{line.text}</span>
-          </div>
-        ))}
-      </div>
-      <div class="row end wrap">
-        <Button onClick={onClose}>Keep editing</Button>
-        <Button onClick={onTake}>Take theirs</Button>
-        <Button kind="danger" onClick={onOverwrite}>Overwrite with yours</Button>
-      </div>
     </Dialog>
   );
 }

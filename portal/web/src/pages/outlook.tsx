@@ -1,9 +1,13 @@
-// What a setting would do to the documents that are there, before it is set.
+// What a setting would do to the documents that are there, before it is set: numbers, a picture, and then the button.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ContainerName } from "../api/cosmos";
-import { bytes, count, percent, plural } from "../lib/format";
-import { Button, Dialog, Field, Notice, inputValue } from "../ui/controls";
+import { brief, bytes, count, percent, plural } from "../lib/format";
+import { readOnly } from "../state/session";
+import { failed, toast } from "../state/toasts";
+import { Button, Dialog, Failure, Field, Notice, inputValue } from "../ui/controls";
+import { useEvery, useLoad } from "../ui/load";
 
 /** Bytes are not always known. */
 interface Quantity {
@@ -13,14 +17,69 @@ interface Quantity {
 
 export type Outlook = Record<"live" | "expiresAtOnce" | "expiresWithinHour" | "expiresWithinDay" | "expiresWithin30Days" | "expiresLater" | "neverExpires", Quantity>;
 
-/** A change that would expire more than this share at once has to be typed in. */
-export const CONFIRM_SHARE = 0.1;
+interface Proposal<O extends Outlook> {
+  name: ContainerName;
+  load: () => Promise<O>;
+  /** Makes the change. */
+  save: () => Promise<unknown>;
+  /** What is so from then on, and what to say if it failed. */
+  saved: string;
+  notSaved: string;
+  saveLabel: string;
+  onSaved: () => void;
+  discardLabel: string;
+  onDiscard: (() => void) | null;
+  children: (it: O) => ComponentChildren;
+}
 
-export const shareAtOnce = (it: Outlook): number => (it.live.documents === 0 ? 0 : it.expiresAtOnce.documents / it.live.documents);
+/** What a proposal would do; saving is down here, below what it does. */
+export function Preview<O extends Outlook>(props: Proposal<O>) {
+  const preview = useLoad(props.load, []);
+  useEvery(5_000, preview.reload);
+  const [asking, setAsking] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const it = preview.value;
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      await props.save();
+      toast({ tone: "good", text: props.saved });
+      props.onSaved();
+    } catch (error) {
+      failed(props.notSaved, error);
+      setBusy(false);
+      setAsking(false);
+    }
+  };
+  if (!it) return preview.error ? <Failure error={preview.error} title="There is no preview" /> : <div class="preview loading"><span class="faint">Looking at what it would do…</span></div>;
+  const share = shareAtOnce(it);
+  const mustConfirm = share > CONFIRM_SHARE;
+  return (
+    <div class="preview stack" role="region" aria-label="Preview">
+      <Headline it={it} share={share} />
+      <Histogram it={it} />
+      {props.children(it)}
+      {!readOnly.value && (
+        <div class="row end">
+          {props.onDiscard && <Button onClick={props.onDiscard}>{props.discardLabel}</Button>}
+          <Button kind={mustConfirm ? "danger" : "primary"} icon="save" busy={busy} onClick={() => (mustConfirm ? setAsking(true) : void save())}>
+            {mustConfirm ? `Save and expire ${brief(it.expiresAtOnce.documents)} at once…` : props.saveLabel}
+          </Button>
+        </div>
+      )}
+      {asking && <Confirm name={props.name} it={it} share={share} busy={busy} onClose={() => setAsking(false)} onConfirm={() => void save()} />}
+    </div>
+  );
+}
+
+/** A change that would expire more than this share at once has to be typed in. */
+const CONFIRM_SHARE = 0.1;
+
+const shareAtOnce = (it: Outlook): number => (it.live.documents === 0 ? 0 : it.expiresAtOnce.documents / it.live.documents);
 
 const sized = (amount: Quantity): string => (amount.bytes === null ? "" : ` (${bytes(amount.bytes)})`);
 
-export function Headline({ it, share }: { it: Outlook; share: number }) {
+function Headline({ it, share }: { it: Outlook; share: number }) {
   const gone = it.expiresAtOnce;
   const later = it.expiresWithinHour.documents + it.expiresWithinDay.documents + it.expiresWithin30Days.documents + it.expiresLater.documents;
   if (gone.documents === 0) {
@@ -47,7 +106,7 @@ const BUCKETS: [key: "expiresAtOnce" | "expiresWithinHour" | "expiresWithinDay" 
 ];
 
 /** Bars by logarithm: one document must be visible beside a million. */
-export function Histogram({ it }: { it: Outlook }) {
+function Histogram({ it }: { it: Outlook }) {
   const most = Math.max(1, ...BUCKETS.map(([key]) => it[key].documents));
   const height = (amount: Quantity): number => (amount.documents === 0 ? 0 : 8 + 92 * (Math.log1p(amount.documents) / Math.log1p(most)));
   return (
@@ -68,7 +127,7 @@ export function Histogram({ it }: { it: Outlook }) {
   );
 }
 
-export function Confirm({ name, it, share, busy, onConfirm, onClose }: { name: ContainerName; it: Outlook; share: number; busy: boolean; onConfirm: () => void; onClose: () => void }) {
+function Confirm({ name, it, share, busy, onConfirm, onClose }: { name: ContainerName; it: Outlook; share: number; busy: boolean; onConfirm: () => void; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   return (
     <Dialog title="This deletes data" onClose={onClose}>

@@ -10,11 +10,10 @@ import { now } from "../state/clock";
 import { go, inContainer, route, withParams } from "../state/route";
 import { readOnly } from "../state/session";
 import { openTab } from "../state/tabs";
-import { failed, toast } from "../state/toasts";
 import { Chart, type ChartSpec } from "../ui/chart";
 import { Button, Failure, Field, Notice, Segmented, inputValue } from "../ui/controls";
 import { useEvery, useLoad } from "../ui/load";
-import { CONFIRM_SHARE, Confirm, Headline, Histogram, shareAtOnce } from "./outlook";
+import { Preview } from "./outlook";
 
 type Mode = "off" | "noDefault" | "seconds";
 
@@ -111,7 +110,37 @@ function Setting({ name, present, onChanged }: { name: ContainerName; present: n
           {!readOnly.value && <div class="row wrap presets">{PRESETS.map((each) => <Button key={each} pressed={parseDuration(each) === seconds} onClick={() => setText(each)}>{each}</Button>)}</div>}
         </div>
       )}
-      {changed && <Preview key={String(proposed)} name={name} present={present} proposed={proposed} onDiscard={discard} onSaved={() => (go(withParams({ propose: null }), true), onChanged())} />}
+      {changed && (
+        <Preview
+          key={String(proposed)}
+          name={name}
+          load={() => previewTtl(name, proposed)}
+          save={() => setDefault(name, proposed)}
+          saved={`Time to live of ${name.coll}: ${ttlWords(proposed)}`}
+          notSaved="Time to live was not changed"
+          saveLabel="Save"
+          onSaved={() => (go(withParams({ propose: null }), true), onChanged())}
+          discardLabel="Discard"
+          onDiscard={discard}
+        >
+          {(it) => (
+            <>
+              <div class="row wrap small">
+                <span><b data-testid="own-count">{count(it.ownTtl.documents)}</b> with their own ttl</span>
+                <span><b data-testid="pinned-count">{count(it.pinned.documents)}</b> pinned (ttl −1)</span>
+                <span><b>{count(it.neverExpires.documents)}</b> never expire</span>
+                <span class="grow" />
+                {it.expiresAtOnce.documents > 0 && (
+                  <Button kind="quiet" onClick={() => go(inContainer(name.db, name.coll, `query/${openTab(name, doomedQuery(proposed), "Would expire").id}`))}>See these documents</Button>
+                )}
+              </div>
+              {proposed !== null && modeOf(present) === "off" && (
+                <Notice>The system will automatically delete items based on the TTL value (in seconds) you provide, without needing a delete operation explicitly issued by a client application.</Notice>
+              )}
+            </>
+          )}
+        </Preview>
+      )}
       {!changed && mode === "seconds" && present !== null && present > 0 && <p class="small faint">This is the present setting. Change it to see what another one would do; nothing happens until you save.</p>}
     </section>
   );
@@ -126,60 +155,11 @@ function Choice({ mode, value, onChoose, title, children }: { mode: Mode; value:
   );
 }
 
-/** What a proposal would do; saving is down here, below what it does. */
-function Preview({ name, present, proposed, onSaved, onDiscard }: { name: ContainerName; present: number | null; proposed: number | null; onSaved: () => void; onDiscard: () => void }) {
-  const preview = useLoad(() => previewTtl(name, proposed), [name.db, name.coll, proposed]);
-  useEvery(5_000, preview.reload);
-  const [asking, setAsking] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const it = preview.value;
-
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      const { value } = await readContainer(name);
-      if (proposed === null) delete value.defaultTtl;
-      else value.defaultTtl = proposed;
-      await replaceContainer(name, value);
-      toast({ tone: "good", text: `Time to live of ${name.coll}: ${ttlWords(proposed)}` });
-      onSaved();
-    } catch (error) {
-      failed("Time to live was not changed", error);
-      setBusy(false);
-      setAsking(false);
-    }
-  };
-  if (!it) return preview.error ? <Failure error={preview.error} title="There is no preview" /> : <div class="preview loading"><span class="faint">Looking at what it would do…</span></div>;
-
-  const share = shareAtOnce(it);
-  const mustConfirm = share > CONFIRM_SHARE;
-  return (
-    <div class="preview stack" role="region" aria-label="Preview">
-      <Headline it={it} share={share} />
-      <Histogram it={it} />
-      <div class="row wrap small">
-        <span><b data-testid="own-count">{count(it.ownTtl.documents)}</b> with their own ttl</span>
-        <span><b data-testid="pinned-count">{count(it.pinned.documents)}</b> pinned (ttl −1)</span>
-        <span><b>{count(it.neverExpires.documents)}</b> never expire</span>
-        <span class="grow" />
-        {it.expiresAtOnce.documents > 0 && (
-          <Button kind="quiet" onClick={() => go(inContainer(name.db, name.coll, `query/${openTab(name, doomedQuery(proposed), "Would expire").id}`))}>See these documents</Button>
-        )}
-      </div>
-      {proposed !== null && modeOf(present) === "off" && (
-        <Notice>The system will automatically delete items based on the TTL value (in seconds) you provide, without needing a delete operation explicitly issued by a client application.</Notice>
-      )}
-      {!readOnly.value && (
-        <div class="row end">
-          <Button onClick={onDiscard}>Discard</Button>
-          <Button kind={mustConfirm ? "danger" : "primary"} icon="save" busy={busy} onClick={() => (mustConfirm ? setAsking(true) : void save())}>
-            {mustConfirm ? `Save and expire ${brief(it.expiresAtOnce.documents)} at once…` : "Save"}
-          </Button>
-        </div>
-      )}
-      {asking && <Confirm name={name} it={it} share={share} busy={busy} onClose={() => setAsking(false)} onConfirm={() => void save()} />}
-    </div>
-  );
+async function setDefault(name: ContainerName, ttl: number | null): Promise<void> {
+  const { value } = await readContainer(name);
+  if (ttl === null) delete value.defaultTtl;
+  else value.defaultTtl = ttl;
+  await replaceContainer(name, value);
 }
 
 /** What would be gone at once, as a query. */
