@@ -26,7 +26,7 @@ export function CollectionIndexes({ name }: { name: ContainerName }) {
       <section class="card stack" aria-labelledby="indexes">
         <h2 id="indexes">Indexes</h2>
         {indexes.error ? <Failure error={indexes.error} /> : null}
-        <table class="plain-table">
+        <div class="table-box"><table class="plain-table">
           <thead><tr><th>Name</th><th>Key</th><th>Options</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
           <tbody>
             {indexes.value?.map((index) => (
@@ -34,11 +34,11 @@ export function CollectionIndexes({ name }: { name: ContainerName }) {
                 <td class="mono">{index.name}</td>
                 <td class="mono">{JSON.stringify(index.key)}</td>
                 <td><Options index={index} /></td>
-                <td class="row end">{!readOnly.value && index.name !== "_id_" && <Button kind="quiet" icon="trash" label={`Drop ${index.name}`} onClick={() => setDropping(index.name)} />}</td>
+                <td><div class="row end">{!readOnly.value && index.name !== "_id_" && <Button kind="quiet" icon="trash" label={`Drop ${index.name}`} onClick={() => setDropping(index.name)} />}</div></td>
               </tr>
             ))}
           </tbody>
-        </table>
+        </table></div>
         <p class="small faint">What makes documents expire is set on the page <a href={inContainer(name.db, name.coll, "ttl")}>Time to Live</a>, with a look at what it does.</p>
       </section>
       {!readOnly.value && <NewIndex name={name} onMade={changed} />}

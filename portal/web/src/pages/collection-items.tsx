@@ -1,11 +1,12 @@
 // The documents of a collection: a filter in MongoDB's words, and the panel of the one that is open.
 
 import { useCallback, useState } from "preact/hooks";
-import type { ContainerOverview } from "../api/admin";
+import { type ContainerOverview, readFates } from "../api/admin";
 import type { ContainerName } from "../api/cosmos";
 import { closeCursor, getMore, listIndexes, open } from "../api/mongo";
 import { at, cell } from "../lib/document";
-import { fateOf, shown, ttlIndexes } from "../lib/extended";
+import { shown, ttlIndexes } from "../lib/extended";
+import { type Fate, fateWord } from "../lib/fate";
 import type { Json } from "../lib/life";
 import { commandOf, readQuery } from "../lib/mongo";
 import { documentKey, doomedDocument } from "../state/deletions";
@@ -24,11 +25,15 @@ export interface Row {
   id: string;
   raw: Record<string, Json>;
   plain: Json;
+  /** When it goes. */
+  fate: Fate;
 }
 
-export function rowOf(raw: Json): Row {
-  const fields = raw as Record<string, Json>;
-  return { id: JSON.stringify(fields["_id"] ?? null), raw: fields, plain: shown(raw) ?? null };
+/** Rows of documents that are still there; the server says of each when it goes. */
+export async function rowsOf(name: ContainerName, documents: Json[], signal?: AbortSignal): Promise<Row[]> {
+  const found = documents.map((raw) => ({ id: JSON.stringify((raw as Record<string, Json>)["_id"] ?? null), raw: raw as Record<string, Json>, plain: shown(raw) ?? null }));
+  const fates = await readFates(name, found.map(({ id }) => id), signal);
+  return found.flatMap((row, n) => (fates[n] ? [{ ...row, fate: fates[n] }] : []));
 }
 
 async function page(name: ContainerName, filter: string, cursor: string | null, signal: AbortSignal): Promise<Page<Row>> {
@@ -36,22 +41,19 @@ async function page(name: ContainerName, filter: string, cursor: string | null, 
   if (typeof query === "string") throw new Error(query);
   if (query.kind !== "find") throw new Error("A filter is an object { … }. Pipelines have the page Query.");
   const batch = cursor === null ? await open(name.db, commandOf(query, name.coll, PAGE), signal) : await getMore(name, cursor, PAGE, signal);
-  return { rows: batch.documents.map(rowOf), next: batch.cursor };
+  return { rows: await rowsOf(name, batch.documents, signal), next: batch.cursor };
 }
 
 export function CollectionItems({ name, container }: { name: ContainerName; container: ContainerOverview }) {
   const { params } = route.value;
   const filter = params.get("filter") ?? "";
   const [turn, setTurn] = useState(0);
-  const pages = usePages<Row>((cursor, signal) => page(name, filter, cursor, signal), [name.db, name.coll, filter, turn], (cursor) => closeCursor(name, cursor));
-  // The default is one of the indexes; when it changes they are looked at again.
-  const indexes = useLoad(async () => ttlIndexes(await listIndexes(name)), [name.db, name.coll, container.defaultTtl, turn]);
+  // When a rule about time changes, every document may have another end.
+  const pages = usePages<Row>((cursor, signal) => page(name, filter, cursor, signal), [name.db, name.coll, filter, turn, container.defaultTtl, container.ttlIndexes], (cursor) => closeCursor(name, cursor));
+  const indexes = useLoad(async () => ttlIndexes(await listIndexes(name)), [name.db, name.coll, container.defaultTtl, container.ttlIndexes, turn]);
   const expiring = indexes.value ?? [];
   const keyOf = useCallback((row: Row): string => documentKey(name, row.id), [name.db, name.coll]);
-  const countdownOf = useCallback((row: Row) => {
-    const fate = fateOf(row.raw, expiring);
-    return { deadline: fate.deadline, word: fate.within !== null ? "after its last write" : fate.unsure ? "depends" : fate.pinned ? "pinned" : "never" };
-  }, [indexes.value]);
+  const countdownOf = useCallback(({ fate }: Row) => ({ deadline: fate.expiresAt, word: fateWord(fate, expiring) }), [indexes.value]);
 
   const openId = params.get("item");
   const isNew = params.has("new");
@@ -62,6 +64,7 @@ export function CollectionItems({ name, container }: { name: ContainerName; cont
       reload={() => setTurn(turn + 1)}
       keyOf={keyOf}
       plainOf={plainOf}
+      wholeOf={rawOf}
       countdownOf={expiring.length === 0 ? null : countdownOf}
       fixed={["/_id"]}
       columns={[{ id: "/_id", title: "_id", least: 8, share: 1.2, render: (row) => <span class="mono">{cell(at(row.plain, "/_id"))}</span> }]}
@@ -92,3 +95,4 @@ export function CollectionItems({ name, container }: { name: ContainerName; cont
 }
 
 const plainOf = (row: Row): Json => row.plain;
+const rawOf = (row: Row): Json => row.raw;

@@ -8,6 +8,7 @@ import { shown } from "../lib/extended";
 import { count, decimals, plural } from "../lib/format";
 import type { Json } from "../lib/life";
 import { type MongoPlan, type MongoQuery, commandOf, planOf, readQuery } from "../lib/mongo";
+import { inContainer } from "../state/route";
 import type { QueryTab } from "../state/tabs";
 import { Failure } from "../ui/controls";
 import type { EditorHandle } from "../ui/editor";
@@ -15,6 +16,11 @@ import { QueryFrame, type Results, useNames, useRuns } from "./query-frame";
 import { isMongoText } from "./saved";
 
 const BATCH = 200;
+
+interface MongoResults extends Results {
+  /** Rows are documents of the collection; what a pipeline gives may be anything. */
+  isFind: boolean;
+}
 
 const textOf = (editor: EditorHandle | null, tab: QueryTab): string => editor?.selection().trim() || tab.text;
 
@@ -26,18 +32,18 @@ export function CollectionTab({ name, tab }: { name: ContainerName; tab: QueryTa
     const { documents } = await open(name.db, `{"find":${JSON.stringify(name.coll)},"limit":50,"singleBatch":true}`);
     return commonPaths(plain(documents), 4);
   });
-  const page = async (query: MongoQuery, before: Results | null, signal: AbortSignal): Promise<Results> => {
+  const page = async (query: MongoQuery, before: MongoResults | null, signal: AbortSignal): Promise<MongoResults> => {
     const batch = before?.next ? await getMore(name, before.next, BATCH, signal) : await open(name.db, commandOf(query, name.coll, BATCH), signal);
-    return { rows: (before?.rows ?? []).concat(batch.documents), next: batch.cursor, milliseconds: (before?.milliseconds ?? 0) + batch.milliseconds };
+    return { isFind: query.kind === "find", rows: (before?.rows ?? []).concat(batch.documents), next: batch.cursor, milliseconds: (before?.milliseconds ?? 0) + batch.milliseconds };
   };
-  const runs = useRuns<Results>(tab, (before, signal) => {
+  const runs = useRuns<MongoResults>(tab, (before, signal) => {
     const query = readQuery(textOf(editor.current, tab));
     if (typeof query === "string") return query;
     if (before === null && runs.results?.next) closeCursor(name, runs.results.next);
     return page(query, before, signal);
   });
   return (
-    <QueryFrame<Results, "plan">
+    <QueryFrame<MongoResults, "plan">
       name={name}
       tab={tab}
       runs={runs}
@@ -52,6 +58,7 @@ export function CollectionTab({ name, tab }: { name: ContainerName; tab: QueryTa
       draw={() => <PlanView name={name} text={textOf(editor.current, tab)} />}
       summary={({ rows, next, milliseconds }) => `${plural(rows.length, "document")}${next ? ", more to come" : ""} from ${name.coll} · ${decimals(milliseconds, 0)} ms`}
       plain={plain}
+      linkOf={({ rows, isFind }, n) => (isFind ? inContainer(name.db, name.coll, "items", { item: JSON.stringify((rows[n] as Record<string, Json>)["_id"]) }) : null)}
       failure={(error) => <Failure error={error} title="The query was refused" />}
       emptyTitle="No documents"
     />

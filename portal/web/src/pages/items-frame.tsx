@@ -4,6 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ContainerName } from "../api/cosmos";
+import { toCsv } from "../lib/csv";
 import { at, cell, commonPaths } from "../lib/document";
 import { shortDuration } from "../lib/duration";
 import { count, plural, utc } from "../lib/format";
@@ -17,6 +18,8 @@ import { openTab } from "../state/tabs";
 import { Button, Dialog, Empty, Failure, inputValue } from "../ui/controls";
 import { type Column, Grid } from "../ui/grid";
 import type { Pages } from "../ui/pages";
+import { Value, widthOf } from "../ui/value";
+import { download } from "./results";
 import { useAction } from "./shortcuts";
 
 const COLUMNS_AT_FIRST = 3;
@@ -35,6 +38,8 @@ interface Frame<Row> {
   keyOf: (row: Row) => string;
   /** The row as plain JSON: what columns show and sorting compares. */
   plainOf: (row: Row) => Json;
+  /** The row as it is stored, for a file. */
+  wholeOf: (row: Row) => Json;
   /** When rows go; null if nothing here can expire. */
   countdownOf: ((row: Row) => Countdown) | null;
   /** Paths that have a column of their own, always. */
@@ -68,7 +73,7 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
   const [draft, setDraft] = useState(filter);
   useEffect(() => setDraft(filter), [filter]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [sort, setSort] = useState<{ column: string; descending: boolean } | null>(null);
+  const sort = sortIn(params.get("sort"));
   const [choosing, setChoosing] = useState(false);
   const filterBox = useRef<HTMLInputElement>(null);
 
@@ -81,7 +86,7 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
   const visible = useMemo(() => (hidden.value.size === 0 ? rows : rows.filter((row) => !hidden.value.has(keyOf(row)))), [rows, hidden.value, keyOf]);
   const { countdownOf } = props;
   const living = useLiving(visible, countdownOf);
-  const sorted = useMemo(() => order(living, sort, plainOf, countdownOf), [living, sort, countdownOf]);
+  const sorted = useMemo(() => order(living, sort, plainOf, countdownOf), [living, params.get("sort"), countdownOf]);
 
   const isNew = params.has("new");
   const startNew = (): void => go(withParams({ ...closed, new: "1" }));
@@ -97,9 +102,10 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
   useAction("newItem", readOnly.value ? null : startNew);
   useAction("delete", selected.size > 0 ? () => remove(chosenRows()) : null);
 
+  const widths = useMemo(() => new Map(extra.map((path) => [path, widthOf(rows.slice(0, 20).map((row) => at(plainOf(row), path)))])), [extra.join(), rows.length > 0]);
   const columns: Column<Row>[] = [
     ...props.columns,
-    ...extra.map((path): Column<Row> => ({ id: path, title: props.titleOf(path), least: 6, share: 1, render: (row) => <Value value={at(plainOf(row), path)} /> })),
+    ...extra.map((path): Column<Row> => ({ id: path, title: props.titleOf(path), least: widths.get(path) ?? 6, share: 1, render: (row) => <Value value={at(plainOf(row), path)} /> })),
     ...(props.lastColumns ?? []),
     ...(countdownOf === null ? [] : [{ id: EXPIRES, title: "Expires in", least: 8, share: 0, numeric: true, render: (row: Row) => <ExpiresIn {...countdownOf(row)} /> }]),
   ];
@@ -173,15 +179,23 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
               onOpen={(row) => go(withParams({ ...props.open(row), new: null }))}
               onNearEnd={more}
               sort={sort}
-              onSort={(column) => setSort(sort?.column !== column ? { column, descending: false } : sort.descending ? null : { column, descending: true })}
+              onSort={(column) => go(withParams({ sort: sort?.column !== column ? column : sort.descending ? null : `-${column}` }), true)}
               selectable={!readOnly.value}
               footer={first ? <span class="skeleton-lines"><i /><i /><i /></span> : done ? null : <Button kind="quiet" onClick={more}>Load more</Button>}
             />
           )
         )}
-        <div class="statusline" role="status">
-          {selected.size > 0 && <b>{plural(selected.size, "item")} selected · </b>}
-          {count(sorted.length)} loaded{done ? "" : ", more below"}
+        <div class="statusline row" role="status">
+          <span class="grow">
+            {selected.size > 0 && <b>{plural(selected.size, "item")} selected · </b>}
+            {count(sorted.length)} loaded{done ? "" : ", more below"}
+          </span>
+          {selected.size > 0 && (
+            <>
+              <Button kind="quiet" icon="download" label="Download the selected items as CSV" onClick={() => download(`${name.coll}.csv`, "text/csv", toCsv(chosenRows().map(plainOf)))}>CSV</Button>
+              <Button kind="quiet" icon="download" label="Download the selected items as JSON" onClick={() => download(`${name.coll}.json`, "application/json", JSON.stringify(chosenRows().map(props.wholeOf), null, 2))}>JSON</Button>
+            </>
+          )}
         </div>
       </div>
       {(props.current !== null || isNew) && props.panel(remove)}
@@ -191,6 +205,12 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
 }
 
 const EXPIRES = "expires";
+
+/** `name` is ascending, `-name` descending. */
+function sortIn(text: string | null): { column: string; descending: boolean } | null {
+  if (text === null || text === "") return null;
+  return text.startsWith("-") ? { column: text.slice(1), descending: true } : { column: text, descending: false };
+}
 
 /** Drops rows when their time has come, without looking at all of them every second. */
 function useLiving<Row>(rows: Row[], countdownOf: ((row: Row) => Countdown) | null): Row[] {
@@ -233,12 +253,6 @@ export function upserted<Row>(all: Row[], row: Row, keyOf: (row: Row) => string)
   const key = keyOf(row);
   const place = all.findIndex((each) => keyOf(each) === key);
   return place === -1 ? [row, ...all] : all.with(place, row);
-}
-
-function Value({ value }: { value: Json | undefined }) {
-  if (value === undefined) return <span class="faint">–</span>;
-  const text = cell(value);
-  return <span class={typeof value === "string" ? undefined : "mono"}>{text.length > 120 ? `${text.slice(0, 120)}…` : text}</span>;
 }
 
 function ExpiresIn({ deadline, word }: Countdown) {

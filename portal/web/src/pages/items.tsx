@@ -57,6 +57,7 @@ export function Items({ name, container }: { name: ContainerName; container: Con
       reload={() => setTurn(turn + 1)}
       keyOf={keyOf}
       plainOf={itself}
+      wholeOf={itself}
       countdownOf={defaultTtl === null ? null : countdownOf}
       fixed={["/id", ...paths]}
       columns={[

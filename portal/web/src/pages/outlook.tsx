@@ -2,24 +2,17 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import type { Amount, Forecast } from "../api/admin";
 import type { ContainerName } from "../api/cosmos";
 import { brief, bytes, count, percent, plural } from "../lib/format";
 import { readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
 import { Button, Dialog, Failure, Field, Notice, inputValue } from "../ui/controls";
-import { useEvery, useLoad } from "../ui/load";
+import { useFresh, useLoad } from "../ui/load";
 
-/** Bytes are not always known. */
-interface Quantity {
-  documents: number;
-  bytes: number | null;
-}
-
-export type Outlook = Record<"live" | "expiresAtOnce" | "expiresWithinHour" | "expiresWithinDay" | "expiresWithin30Days" | "expiresLater" | "neverExpires", Quantity>;
-
-interface Proposal<O extends Outlook> {
+interface Proposal {
   name: ContainerName;
-  load: () => Promise<O>;
+  load: () => Promise<Forecast>;
   /** Makes the change. */
   save: () => Promise<unknown>;
   /** What is so from then on, and what to say if it failed. */
@@ -29,13 +22,13 @@ interface Proposal<O extends Outlook> {
   onSaved: () => void;
   discardLabel: string;
   onDiscard: (() => void) | null;
-  children: (it: O) => ComponentChildren;
+  children: (it: Forecast) => ComponentChildren;
 }
 
 /** What a proposal would do; saving is down here, below what it does. */
-export function Preview<O extends Outlook>(props: Proposal<O>) {
+export function Preview(props: Proposal) {
   const preview = useLoad(props.load, []);
-  useEvery(5_000, preview.reload);
+  useFresh(preview);
   const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
   const it = preview.value;
@@ -72,14 +65,25 @@ export function Preview<O extends Outlook>(props: Proposal<O>) {
   );
 }
 
+/** How many documents speak for themselves. */
+export function Owners({ it, children }: { it: Forecast; children?: ComponentChildren }) {
+  return (
+    <div class="row wrap small">
+      <span><b data-testid="own-count">{count(it.ownTtl.documents)}</b> with their own ttl</span>
+      <span><b data-testid="pinned-count">{count(it.pinned.documents)}</b> pinned (ttl −1)</span>
+      <span><b>{count(it.neverExpires.documents)}</b> never expire</span>
+      <span class="grow" />
+      {children}
+    </div>
+  );
+}
+
 /** A change that would expire more than this share at once has to be typed in. */
 const CONFIRM_SHARE = 0.1;
 
-const shareAtOnce = (it: Outlook): number => (it.live.documents === 0 ? 0 : it.expiresAtOnce.documents / it.live.documents);
+const shareAtOnce = (it: Forecast): number => (it.live.documents === 0 ? 0 : it.expiresAtOnce.documents / it.live.documents);
 
-const sized = (amount: Quantity): string => (amount.bytes === null ? "" : ` (${bytes(amount.bytes)})`);
-
-function Headline({ it, share }: { it: Outlook; share: number }) {
+function Headline({ it, share }: { it: Forecast; share: number }) {
   const gone = it.expiresAtOnce;
   const later = it.expiresWithinHour.documents + it.expiresWithinDay.documents + it.expiresWithin30Days.documents + it.expiresLater.documents;
   if (gone.documents === 0) {
@@ -90,7 +94,7 @@ function Headline({ it, share }: { it: Outlook; share: number }) {
     );
   }
   return (
-    <Notice tone={share > CONFIRM_SHARE ? "bad" : "warn"} title={`${plural(gone.documents, "document")}${sized(gone)} would be gone at once`}>
+    <Notice tone={share > CONFIRM_SHARE ? "bad" : "warn"} title={`${plural(gone.documents, "document")} (${bytes(gone.bytes)}) would be gone at once`}>
       That is {percent(share)} of the container, and it is final: they do not come back when the setting is changed again.
     </Notice>
   );
@@ -106,9 +110,9 @@ const BUCKETS: [key: "expiresAtOnce" | "expiresWithinHour" | "expiresWithinDay" 
 ];
 
 /** Bars by logarithm: one document must be visible beside a million. */
-function Histogram({ it }: { it: Outlook }) {
+function Histogram({ it }: { it: Forecast }) {
   const most = Math.max(1, ...BUCKETS.map(([key]) => it[key].documents));
-  const height = (amount: Quantity): number => (amount.documents === 0 ? 0 : 8 + 92 * (Math.log1p(amount.documents) / Math.log1p(most)));
+  const height = (amount: Amount): number => (amount.documents === 0 ? 0 : 8 + 92 * (Math.log1p(amount.documents) / Math.log1p(most)));
   return (
     <table class="histogram">
       <caption class="visually-hidden">When the documents that are there would expire</caption>
@@ -118,7 +122,7 @@ function Histogram({ it }: { it: Outlook }) {
             <th scope="row">{label}</th>
             <td class="bar-cell" aria-hidden="true"><span class="bar-fill" style={{ "--size": `${height(it[key])}%` }} /></td>
             <td class="num">{count(it[key].documents)}</td>
-            <td class="num faint">{it[key].bytes === null ? "" : bytes(it[key].bytes)}</td>
+            <td class="num faint">{bytes(it[key].bytes)}</td>
             <td class="num faint">{it.live.documents === 0 ? "–" : percent(it[key].documents / it.live.documents)}</td>
           </tr>
         ))}
@@ -127,12 +131,12 @@ function Histogram({ it }: { it: Outlook }) {
   );
 }
 
-function Confirm({ name, it, share, busy, onConfirm, onClose }: { name: ContainerName; it: Outlook; share: number; busy: boolean; onConfirm: () => void; onClose: () => void }) {
+function Confirm({ name, it, share, busy, onConfirm, onClose }: { name: ContainerName; it: Forecast; share: number; busy: boolean; onConfirm: () => void; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   return (
     <Dialog title="This deletes data" onClose={onClose}>
       <form class="stack" onSubmit={(event) => (event.preventDefault(), typed === name.coll && onConfirm())}>
-        <p><b>{plural(it.expiresAtOnce.documents, "document")}</b> of <b>{name.coll}</b> ({percent(share)}{it.expiresAtOnce.bytes === null ? "" : `, ${bytes(it.expiresAtOnce.bytes)}`}) will be gone the moment you save. Changing the setting back does not bring them back.</p>
+        <p><b>{plural(it.expiresAtOnce.documents, "document")}</b> of <b>{name.coll}</b> ({percent(share)}, {bytes(it.expiresAtOnce.bytes)}) will be gone the moment you save. Changing the setting back does not bring them back.</p>
         <Field label={`Type ${name.coll} to confirm`}>
           {(props) => <input {...props} class="input mono" autofocus autocomplete="off" value={typed} onInput={(event) => setTyped(inputValue(event))} />}
         </Field>

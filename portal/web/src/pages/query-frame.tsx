@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ContainerName } from "../api/cosmos";
 import { toCsv } from "../lib/csv";
 import type { Json } from "../lib/life";
+import { choice } from "../state/route";
 import { changeTab, type QueryTab } from "../state/tabs";
 import { Button, Empty, Segmented } from "../ui/controls";
 import { Editor, type EditorHandle } from "../ui/editor";
@@ -69,6 +70,17 @@ export function useRuns<R extends Results>(tab: QueryTab, page: (before: R | nul
   return { results, running: running !== null, error, run, more: () => results && void start(results), cancel };
 }
 
+/** Whole seconds that something has been going on. */
+function useElapsed(running: boolean): number {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    if (!running) return;
+    const timer = setInterval(() => setSeconds((seconds) => seconds + 1), 1_000);
+    return () => (clearInterval(timer), setSeconds(0));
+  }, [running]);
+  return seconds;
+}
+
 /** The names to complete, from a look at some documents. */
 export function useNames(name: ContainerName, look: () => Promise<string[]>): string[] {
   const [names, setNames] = useState<string[]>([]);
@@ -96,6 +108,8 @@ interface Frame<R extends Results, V extends string> {
   summary: (results: R) => string;
   /** Rows as a table and a spreadsheet show them. */
   plain: (rows: Json[]) => Json[];
+  /** Where a row can be edited, if it is a whole item of this container. */
+  linkOf: (results: R, row: number) => string | null;
   failure: (error: unknown) => ComponentChildren;
   emptyTitle: string;
   /** Below the editor. */
@@ -105,7 +119,8 @@ interface Frame<R extends Results, V extends string> {
 export function QueryFrame<R extends Results, V extends string>(props: Frame<R, V>) {
   const { tab, runs, editor, plain } = props;
   const { results, running, error } = runs;
-  const [view, setView] = useState<"table" | "json" | V>("table");
+  const [view, setView] = choice<"table" | "json" | V>("view", ["table", "json", ...props.views.map((each) => each.value)]);
+  const seconds = useElapsed(running);
   const [saving, setSaving] = useState(false);
   useAction("save", () => setSaving(true));
   const isPlain = view === "table" || view === "json";
@@ -141,7 +156,7 @@ export function QueryFrame<R extends Results, V extends string>(props: Frame<R, 
       <div class="query-results" aria-busy={running}>
         <div class="toolbar">
           <Segmented<"table" | "json" | V> label="Results as" value={view} onChange={setView} options={[{ value: "table", text: "Table" }, { value: "json", text: "JSON" }, ...props.views]} />
-          <span class="grow small faint" role="status">{running ? "Running…" : results ? props.summary(results) : ""}</span>
+          <span class="grow small faint" role="status">{running ? `Running…${seconds > 0 ? ` ${seconds} s` : ""}` : results ? props.summary(results) : ""}</span>
           {results && results.rows.length > 0 && (
             <>
               <Button icon="download" onClick={() => download(`${tab.title}.csv`, "text/csv", toCsv(plain(results.rows)))}>CSV</Button>
@@ -154,7 +169,7 @@ export function QueryFrame<R extends Results, V extends string>(props: Frame<R, 
         : !results ? error === null && !running && <Empty title="Nothing run yet">Write a query and press Shift+Enter.</Empty>
         : results.rows.length === 0 ? <Empty title={props.emptyTitle}>{results.next ? "None so far; the server has not looked at everything yet." : "The query matches nothing."}</Empty>
         : view === "json" ? <JsonView rows={results.rows} />
-        : <TableView rows={plain(results.rows)} />}
+        : <TableView rows={plain(results.rows)} linkOf={(n) => props.linkOf(results, n)} />}
         {results?.next && !running && isPlain && <div class="statusline"><Button kind="quiet" onClick={runs.more}>Load more</Button></div>}
       </div>
       {saving && <Save tab={tab} onClose={() => setSaving(false)} />}

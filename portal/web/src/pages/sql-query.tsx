@@ -4,11 +4,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Explanation, explainQuery } from "../api/admin";
 import { type ContainerName, type Parameter, listItems, queryItems } from "../api/cosmos";
 import { ApiError } from "../api/http";
-import { commonPaths } from "../lib/document";
+import { at, commonPaths, partitionKeyHeader } from "../lib/document";
 import { count, decimals, plural } from "../lib/format";
 import type { Json } from "../lib/life";
 import { parameterNames, problemOf, statementAt } from "../lib/sql";
 import { addPage, newStats, statRows, type Stats } from "../lib/stats";
+import { containerOf } from "../state/catalog";
+import { inContainer } from "../state/route";
 import { credential, isAdministrator } from "../state/session";
 import { changeTab, type QueryTab } from "../state/tabs";
 import { Failure, inputValue } from "../ui/controls";
@@ -76,6 +78,7 @@ export function SqlTab({ name, tab }: { name: ContainerName; tab: QueryTab }) {
       draw={(view) => (view === "plan" ? <PlanView name={name} tab={tab} editor={editor.current} last={runs.results} /> : runs.results && <StatsView results={runs.results} />)}
       summary={({ rows, next, stats }) => `${plural(rows.length, "row")}${next ? ", more to come" : ""} from ${name.coll} · ${decimals(stats.charge)} RU · ${decimals(stats.milliseconds, 0)} ms`}
       plain={(rows) => rows}
+      linkOf={({ rows }, n) => linkTo(name, rows[n]!)}
       failure={(error) => <QueryFailure error={error} />}
       emptyTitle="No rows"
     >
@@ -91,6 +94,14 @@ export function SqlTab({ name, tab }: { name: ContainerName; tab: QueryTab }) {
       )}
     </QueryFrame>
   );
+}
+
+/** The page of the item that a row is, if the row says which. */
+function linkTo(name: ContainerName, row: Json): string | null {
+  const paths = containerOf(name)?.partitionKey;
+  const id = at(row, "/id");
+  if (!paths || typeof id !== "string" || at(row, "/_etag") === undefined || paths.some((path) => at(row, path) === undefined)) return null;
+  return inContainer(name.db, name.coll, "items", { item: id, pk: partitionKeyHeader(row, paths) });
 }
 
 /** What is to be run, with nothing found yet; a text says what is missing. */
@@ -165,7 +176,7 @@ function PlanView({ name, tab, editor, last }: { name: ContainerName; tab: Query
             <b>Filters</b>
             <table class="plain-table">
               <thead><tr><th>Path</th><th>Condition</th><th>Index</th></tr></thead>
-              <tbody>{plan.conditions.map((each, n) => <tr key={n}><td><code>{each.path}</code></td><td class="mono">{each.test}</td><td>{each.used ? <span class="badge good">used</span> : each.indexed ? "indexed, not needed" : <span class="badge warn">not indexed</span>}</td></tr>)}</tbody>
+              <tbody>{plan.conditions.map((each, n) => <tr key={n}><td><code>{each.path}</code></td><td class="mono">{each.test}</td><td>{each.used ? <span class="badge good">used</span> : each.indexed ? "indexed, not needed" : <a class="badge warn" href={inContainer(name.db, name.coll, "settings/indexing")}>not indexed</a>}</td></tr>)}</tbody>
             </table>
           </li>
         )}
