@@ -64,7 +64,7 @@ export function homeTests({ server, database, container, open, done }) {
       await page.getByLabel("Partition key path, level 3").fill("/session");
       await page.getByRole("radio", { name: "On", exact: true }).check();
       await page.getByLabel("Time to live", { exact: true }).fill("7 d");
-      await page.getByLabel("Indexing").selectOption({ index: 1 });
+      await page.getByLabel("Indexing", { exact: true }).selectOption({ index: 1 });
       await page.getByText("More", { exact: true }).click();
       await page.getByLabel("Unique keys").fill("/email\n/first, /last");
       assert.deepEqual(await axe(page), []);
