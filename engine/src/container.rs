@@ -200,7 +200,7 @@ impl Container {
     }
 
     /// Which date rules a document comes under: all but those whose index has a filter that leaves it out.
-    fn admission<'a>(&'a self, document: &'a RawDocument) -> impl Fn(u16) -> bool + 'a {
+    pub(crate) fn admission<'a>(&'a self, document: &'a RawDocument) -> impl Fn(u16) -> bool + 'a {
         move |rule| {
             let index = self.secondaries.iter().find(|index| index.rule.date_rule == Some(rule));
             index.and_then(|index| index.filter.as_ref()).is_none_or(|admits| admits(document))

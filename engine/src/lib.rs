@@ -28,6 +28,7 @@ mod engine;
 mod error;
 mod etag;
 mod feed;
+mod forecast;
 pub mod ids;
 mod index;
 mod indexer;
@@ -61,6 +62,7 @@ pub use engine::{Builder, Engine};
 pub use error::{Error, Resource, Result};
 pub use etag::{Etag, IfMatch};
 pub use feed::{FeedPage, FeedStart, LogPage};
+pub use forecast::{DateProposal, Fate, Forecast};
 pub use kept::{Kept, KeptKind};
 pub use keys::DocumentId;
 pub use log::{Event, EventKind};
@@ -72,7 +74,7 @@ pub use record::{Birth, Record};
 pub use scan::{Content, Entry, EntryPage, Found, Merged, ScanPage, Wanted};
 pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl, TtlChange};
-pub use usage::{Amount, Forecast, Usage};
+pub use usage::{Amount, Usage};
 pub use view::View;
 pub use write::{
     Decide, Decision, Effect, InvalidTtl, Modify, Operation, Outcome, Receipt, Refused, Transaction,

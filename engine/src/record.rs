@@ -104,6 +104,13 @@ impl Record {
         (bytes, marks)
     }
 
+    /// Reads the life and the document's bytes only: for walks of all documents.
+    pub(crate) fn decode_life(bytes: &[u8]) -> Result<(Life, &[u8])> {
+        const DAMAGED: Error = Error::Corrupt("a record cannot be read");
+        let (life, used) = bytes.get(Self::LIFE_AT..).and_then(Life::decode).ok_or(DAMAGED)?;
+        Ok((life, &bytes[Self::LIFE_AT + used..]))
+    }
+
     /// Reads stored bytes.
     pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
         const DAMAGED: Error = Error::Corrupt("a record cannot be read");

@@ -1,4 +1,4 @@
-//! How much there is, and how much of it will expire when.
+//! How much there is.
 //!
 //! Counts never include what has expired. The store keeps running sums of what is stored; from these the backlog of
 //! purge is taken away, and the backlog is found from the expiry order, so the cost is that of the backlog and not of
@@ -14,7 +14,7 @@ use crate::{
     keys::{DocumentKey, Family, Shard, from_ordered, ordered},
     record::FeedEntry,
     scan::each_row,
-    ttl::{Cuts, DefaultTtl, OwnTtl},
+    ttl::{Cuts, OwnTtl},
 };
 
 /// Documents and their bytes.
@@ -27,7 +27,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn add(&mut self, bytes: u32) {
+    pub(crate) fn add(&mut self, bytes: u32) {
         self.documents += 1;
         self.bytes += u64::from(bytes);
     }
@@ -50,82 +50,6 @@ pub struct Usage {
     /// How long the oldest of the backlog has been waiting, in seconds.
     pub lag_seconds: u64,
 }
-
-/// What a default would do to the documents that are there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forecast {
-    /// Living now.
-    pub live: Amount,
-    /// Of those: gone the moment the default is set.
-    pub at_once: Amount,
-    /// Gone within an hour, not at once.
-    pub within_hour: Amount,
-    /// Gone within a day, not within an hour.
-    pub within_day: Amount,
-    /// Gone within 30 days, not within a day.
-    pub within_month: Amount,
-    /// Gone later than that.
-    pub later: Amount,
-    /// Never gone.
-    pub never: Amount,
-    /// Of the living: pinned by `ttl: -1`.
-    pub pinned: Amount,
-    /// Of the living: with seconds of their own.
-    pub own: Amount,
-    /// What goes in each of the next hours, not at once.
-    pub hourly: [Amount; HOURS],
-    /// What goes in each of the next days, the hours of the first one included.
-    pub daily: [Amount; DAYS],
-}
-
-/// How far a forecast counts hour by hour, and day by day.
-pub const HOURS: usize = 48;
-/// See [`HOURS`].
-pub const DAYS: usize = 60;
-
-impl Default for Forecast {
-    fn default() -> Self {
-        let none = Amount::default();
-        Self {
-            live: none,
-            at_once: none,
-            within_hour: none,
-            within_day: none,
-            within_month: none,
-            later: none,
-            never: none,
-            pinned: none,
-            own: none,
-            hourly: [none; HOURS],
-            daily: [none; DAYS],
-        }
-    }
-}
-
-impl Forecast {
-    /// Counts a document that goes in so many seconds.
-    fn goes_in(&mut self, seconds: u64, bytes: u32) {
-        let bucket = match seconds {
-            left if left <= HOUR => &mut self.within_hour,
-            left if left <= DAY => &mut self.within_day,
-            left if left <= MONTH => &mut self.within_month,
-            _ => &mut self.later,
-        };
-        bucket.add(bytes);
-        // A document that goes at the end of an hour belongs to it, as above.
-        let number = |length: u64| (seconds.saturating_sub(1) / length) as usize;
-        if let Some(hour) = self.hourly.get_mut(number(HOUR)) {
-            hour.add(bytes);
-        }
-        if let Some(day) = self.daily.get_mut(number(DAY)) {
-            day.add(bytes);
-        }
-    }
-}
-
-const HOUR: u64 = 3600;
-const DAY: u64 = 24 * HOUR;
-const MONTH: u64 = 30 * DAY;
 
 impl Engine {
     /// What a container holds at `now`.
@@ -157,45 +81,6 @@ impl Engine {
             purged: Amount { documents: purged[0].unsigned_abs(), bytes: purged[1].unsigned_abs() },
             lag_seconds: backlog.oldest.map_or(0, |oldest| now.0.saturating_sub(oldest.0) / 1000),
         })
-    }
-
-    /// What setting a default at `now` would do. Reads the feed, no documents, and changes nothing.
-    pub async fn forecast(
-        &self,
-        container: &Container,
-        default: Option<DefaultTtl>,
-        now: Timestamp,
-    ) -> Result<Forecast> {
-        let present = container.ttl().cuts(now);
-        let policy = match container.ttl().default == default {
-            true => container.ttl().clone(),
-            false => container.ttl().with_default(default, now),
-        };
-        let proposed = policy.cuts(now);
-        let mut forecast = Forecast::default();
-        for shard in container.shards() {
-            let snapshot = self.store().snapshot().await?;
-            each_row(&*snapshot, shard.range(Family::Feed, &[]), &mut |_, value| {
-                let (size, life) = FeedEntry::decode_life(value)?;
-                if !present.is_live(&life) {
-                    return Ok(());
-                }
-                forecast.live.add(size);
-                match life.own {
-                    OwnTtl::Never => forecast.pinned.add(size),
-                    OwnTtl::Seconds(_) => forecast.own.add(size),
-                    OwnTtl::Inherit => {}
-                }
-                match policy.expires_at(&life) {
-                    _ if !proposed.is_live(&life) => forecast.at_once.add(size),
-                    None => forecast.never.add(size),
-                    Some(at) => forecast.goes_in(at.seconds().saturating_sub(now.seconds()), size),
-                }
-                Ok(())
-            })
-            .await?;
-        }
-        Ok(forecast)
     }
 
     /// Expired documents of a slot that are still stored.

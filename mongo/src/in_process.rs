@@ -1,15 +1,18 @@
-//! Commands from inside the server, of somebody who has shown an account key already.
+//! What the server itself asks, for somebody who has shown an account key already.
 //!
-//! They take the way of every other command from the table on; only the wire and the authentication are left out.
+//! Commands take the way of every other command from the table on; only the wire and the authentication are left out. What the
+//! protocol has no word for is a function here.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use bson::{Document, RawDocumentBuf};
+use bson::{Bson, Document, RawDocumentBuf};
+use mayfly_engine::{DocumentId, Error, Fate, Resource};
 
 use crate::{
     auth::Role,
     connection::Connection,
     failure::Failure,
+    namespace,
     service::Mongo,
     wire::{Form, Request, check_document},
 };
@@ -39,5 +42,32 @@ impl Mongo {
         reply.remove("$clusterTime");
         reply.remove("operationTime");
         reply
+    }
+
+    /// When each document of a collection goes whose `_id` stands in `ids`, a list; none for those that are not there.
+    pub async fn fates(
+        &self,
+        database: &str,
+        collection: &str,
+        wanted: &Document,
+    ) -> mayfly_engine::Result<Vec<Option<Fate>>> {
+        let found = namespace::find(&self.engine, database, collection);
+        let found = found.filter(|collection| collection.container.is_collection());
+        let container = found.ok_or(Error::NotFound(Resource::Container))?.container;
+        let Some(Bson::Array(ids)) = wanted.get("ids") else {
+            return Err(Error::bad_request("`ids` is a list of ids."));
+        };
+        let now = self.engine.now().await?;
+        let mut fates = Vec::with_capacity(ids.len());
+        for id in ids {
+            let id = RawDocumentBuf::try_from(&bson::doc! { "_id": id.clone() })?;
+            let id = id.get("_id")?.map(DocumentId::value);
+            let record = match &id {
+                Some(id) => self.engine.read_collection(&container, id, None, now).await?,
+                None => None,
+            };
+            fates.push(record.map(|record| self.engine.fate(&container, &record)));
+        }
+        Ok(fates)
     }
 }

@@ -8,7 +8,9 @@
 //! | `GET /_mayfly/clock` | the engine's time |
 //! | `POST /_mayfly/clock` | moves it; only with `--dev-clock` |
 //! | `GET /_mayfly/ttl/{database}/{container}?default=…` | what a default would do; without one, what the present one does |
+//! | `GET /_mayfly/ttl/{database}/{collection}?field=…&seconds=…` | what a new TTL index would do; `index=…` for another length of one |
 //! | `GET /_mayfly/ttl/{database}/{container}/history` | how the default was changed |
+//! | `POST /_mayfly/ttl/{database}/{collection}/documents` | when some documents go, and by which rule |
 //! | `POST /_mayfly/explain/{database}/{container}` | how a query would be answered |
 //! | `POST /_mayfly/mongo/{database}` | a command of MongoDB, in Extended JSON |
 //!
@@ -74,6 +76,10 @@ async fn answer(node: &Node, request: Request<Incoming>) -> Result<Response<Body
         }
         (&Method::GET, ["ttl", database, name, "history"]) => {
             Ok(ttl::history(&*container(node, database, name)?))
+        }
+        (&Method::POST, ["ttl", database, name, "documents"]) => {
+            let (database, name) = (decoded(database)?, decoded(name)?);
+            ttl::documents(node, &database, &name, &body(request, BODY_BYTES_MAX).await?).await
         }
         (&Method::POST, ["explain", database, name]) => {
             let container = container(node, database, name)?;

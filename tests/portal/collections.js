@@ -87,9 +87,91 @@ export function collectionTests({ server, open, done, rows, write }) {
       await page.getByText("On without a default").waitFor();
       await page.getByRole("button", { name: "Make TTL index" }).click();
       await page.getByText("On, no default").waitFor();
+      // Each says exactly when it goes, though MongoDB does not show when it was written.
+      const read = async (id) => (await server().admin("ttl/shop/own/documents", { ids: [id] })).documents[0];
+      await page.goto(`${server().endpoint}_explorer/#/c/shop/own/items?item=${encodeURIComponent('"short"')}`);
+      await page.getByText(/^(\d+ s|1 min) left$/).waitFor();
+      const { lastWrite, expiresAt } = await read("short");
+      assert.equal(expiresAt, lastWrite + 60);
+      await page.getByText("Its own ttl counts, from its last write.").waitFor();
+      await page.getByText(/^last write .* \+ ttl 60 = /).waitFor();
+      const row = (id) => rows(page).filter({ has: page.getByRole("gridcell", { name: id, exact: true }) });
+      assert.match(await row("short").textContent(), /(\d+ s|1 min)$/);
+      assert.match(await row("pinned").textContent(), /pinned$/);
+      assert.match(await row("plain").textContent(), /never$/);
+      assert.deepEqual(await axe(page), []);
+      await page.getByRole("button", { name: "Expire in…" }).click();
+      await page.getByLabel("How long from now").fill("90");
+      await page.getByRole("button", { name: "Set it" }).click();
+      await page.getByText("Expires in 1 min 30 s").waitFor();
+      assert.equal((await read("short")).ownTtl, 90);
+      await page.getByRole("button", { name: "Never expire" }).click();
+      await page.getByText("Pinned: its last write does not count").waitFor();
+      assert.equal((await read("short")).expiresAt, null);
+      await page.getByRole("button", { name: "Use default" }).click();
+      await page.getByText("counts again").waitFor();
+      assert.equal((await read("short")).ownTtl, null);
+      await page.getByRole("button", { name: "Expire in…" }).click();
+      await page.getByLabel("How long from now").fill("60");
+      await page.getByRole("button", { name: "Set it" }).click();
+      await page.getByText("Its own ttl counts, from its last write.").waitFor();
+
       await server().advance(61);
       await size(page).getByText("2 documents").waitFor();
+      await page.waitForFunction(() => document.querySelectorAll(".grid-row").length === 2);
       assert.equal(await count("own"), 2);
+      await page.goto(`${server().endpoint}_explorer/#/c/shop/own/ttl`);
+      await page.getByRole("region", { name: "Changes of the default" }).getByText("was Off").waitFor();
+      await done(page);
+    });
+
+    test("a partial TTL index says exactly which documents it takes", async () => {
+      const now = await clock();
+      await insert("partial", [{ _id: "open", open: true, at: date(now) }, { _id: "closed", open: false, at: date(now) }]);
+      await run({ createIndexes: "partial", indexes: [{ key: { at: 1 }, name: "at_1", expireAfterSeconds: 3600, partialFilterExpression: { open: true } }] });
+      const page = await open("c/shop/partial/items?item=%22open%22");
+      await page.getByText("The TTL index at_1 counts from the date in at").waitFor();
+      await page.getByText(/^at .* \+ expireAfterSeconds 3600 = /).waitFor();
+      const row = (id) => rows(page).filter({ has: page.getByRole("gridcell", { name: id, exact: true }) });
+      assert.match(await row("open").textContent(), /59 min \d+ s$|1 h$/);
+      assert.match(await row("closed").textContent(), /never$/);
+      const badge = page.getByRole("navigation", { name: "Databases and containers" }).getByRole("link", { name: /^partial/ });
+      await badge.getByText("Dates", { exact: true }).waitFor();
+      // Another length is looked at by the same filter, in one look.
+      await page.goto(`${server().endpoint}_explorer/#/c/shop/partial/ttl`);
+      await page.getByRole("button", { name: "Change", exact: true }).click();
+      const looks = [];
+      page.on("request", (request) => request.url().includes("seconds=60") && looks.push(request.url()));
+      await page.getByLabel("expireAfterSeconds").fill("60");
+      await page.getByText("Nothing expires at once").waitFor();
+      await page.getByText("1 document of 2 will expire over time.").waitFor();
+      assert.equal(looks.length, 1);
+      await done(page);
+    });
+
+    test("the change feed of a collection shows writes, and with all versions deletes and expiries", async () => {
+      await insert("changes", [{ _id: "before" }]);
+      const page = await open("c/shop/changes/feed?from=beginning");
+      await page.locator(".feed-row").filter({ hasText: "before" }).waitFor();
+      await insert("changes", [{ _id: "after", n: 5 }]);
+      await page.locator(".feed-row").filter({ hasText: "after" }).click();
+      await page.getByText('"n": 5').waitFor();
+      await page.getByRole("button", { name: "All versions & deletes" }).click();
+      await page.getByText("Only latest versions are kept").waitFor();
+      await page.getByRole("button", { name: "Keep them from now on" }).click();
+      await page.getByText("Waiting for changes").waitFor();
+      await page.waitForResponse((response) => response.url().endsWith("/docs") && response.status() === 304);
+      await run({ createIndexes: "changes", indexes: [{ key: { _ts: 1 }, name: "ttl", expireAfterSeconds: -1 }] });
+      await insert("changes", [{ _id: "short", ttl: 60 }]);
+      await page.locator(".op.create").waitFor();
+      await run({ update: "changes", updates: [{ q: { _id: "after" }, u: { $set: { n: 6 } } }] });
+      await page.locator(".op.replace").waitFor();
+      await run({ delete: "changes", deletes: [{ q: { _id: "after" }, limit: 1 }] });
+      await page.locator(".op.delete").waitFor();
+      await server().advance(60);
+      await page.locator(".op.expire").waitFor();
+      assert.match(await page.locator(".feed-entry").first().textContent(), /^TTL expiredshort/);
+      assert.deepEqual(await axe(page), []);
       await done(page);
     });
 

@@ -1,8 +1,10 @@
 // A real server on the embedded store with a clock that can be moved, and a real browser in front of it.
 
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -18,13 +20,23 @@ const BINARY = process.env.MAYFLY_BINARY ?? new URL("../../target/debug/mayfly",
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
+/** A port that nobody listens on; with 0 the server would not speak MongoDB's protocol at all. */
+async function freePort() {
+  const probe = createServer().listen(0);
+  await once(probe, "listening");
+  const { port } = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
 /** Starts a server; `stop` ends it and takes its data away. */
 export async function startServer(...flags) {
   const data = mkdtempSync(join(tmpdir(), "mayfly-portal-"));
   const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MAYFLY_")));
   const child = spawn(
     BINARY,
-    ["--port", process.env.PORTAL_PORT ?? "0", "--mongo-port", "0", "--data-dir", data, "--dev-clock", "--readonly-key", READ_ONLY_KEY, "--log-level", "warn", ...flags],
+    ["--port", process.env.PORTAL_PORT ?? "0", "--mongo-port", String(await freePort()), "--data-dir", data, "--dev-clock", "--readonly-key", READ_ONLY_KEY, "--log-level", "warn", ...flags],
     { stdio: ["ignore", "pipe", "inherit"], env: environment },
   );
   const port = await new Promise((found, failed) => {

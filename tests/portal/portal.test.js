@@ -5,6 +5,8 @@ import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { collectionTests } from "./collections.js";
 import { KEY, READ_ONLY_KEY, axe, newPage, startBrowser, startServer } from "./harness.js";
+import { homeTests } from "./home.js";
+import { queryTests } from "./queries.js";
 import { loadSample, takeScreens } from "./screens.mjs";
 
 let server, browser, database;
@@ -223,6 +225,42 @@ describe("time to live", () => {
     await done(page);
   });
 
+  test("the forecast says what goes when, and purge what it has done", async () => {
+    const documents = Array.from({ length: 9 }, (_, n) => ({ id: `${n}`, ttl: n < 4 ? 1800 : n < 7 ? 90 * 60 : 3 * 86_400 }));
+    await container("forecast", { defaultTtl: -1 }, documents);
+    const page = await open("c/shop/forecast/ttl");
+    const forecast = page.getByRole("region", { name: "Forecast" });
+    await forecast.getByText("7 documents will expire within 24 hours").waitFor();
+    assert.match(await forecast.locator("figcaption").textContent(), /: 4, 3, 0, 0/);
+    await forecast.locator("canvas").waitFor();
+    await forecast.getByRole("button", { name: "By day" }).click();
+    await forecast.getByText("9 documents will expire within 30 days").waitFor();
+    await page.waitForURL(/by=day/);
+    assert.match(await forecast.locator("figcaption").textContent(), /: 7, 0, 2, 0/);
+    const purge = page.getByRole("region", { name: "Purge" });
+    const fact = (name) => purge.locator(".fact").filter({ hasText: name }).locator("dd");
+    assert.match(await fact("Purged").textContent(), /^0/);
+    await server.advance(1800);
+    await fact("Purged").getByText(/^4/).waitFor();
+    assert.match(await fact("Backlog").textContent(), /^0/);
+    assert.match(await fact("Lag").textContent(), /^0 s/);
+    await forecast.getByText("5 documents will expire within 30 days").waitFor();
+    await done(page);
+  });
+
+  test("a change that expires a tenth or less is saved without typing", async () => {
+    const store = await container("tenth", {}, [{ id: "old" }]);
+    await server.advance(7200);
+    for (let n = 0; n < 9; n++) await store.items.create({ id: `${n}`, pk: "a" });
+    const page = await open("c/shop/tenth/ttl?propose=3600");
+    await page.getByText("1 document (").waitFor();
+    await page.getByText("That is 10 % of the container").waitFor();
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText("Now: On, 1 h").waitFor();
+    assert.equal((await store.items.readAll().fetchAll()).resources.length, 9);
+    await done(page);
+  });
+
   test("a proposal can be reverted to from the history, after a look", async () => {
     const store = await container("revert", { defaultTtl: 60 });
     const { resource } = await store.read();
@@ -250,7 +288,8 @@ describe("items", () => {
     await page.getByText(/^(49|50) min/).first().waitFor();
 
     await page.getByRole("button", { name: "Restart countdown" }).click();
-    await page.getByText(/^(59 min|1 h)/).first().waitFor();
+    await page.getByText("The countdown starts again").waitFor();
+    await page.getByText(/^(59 min|1 h).* left$/).waitFor();
     assert.ok((await read())._ts >= first._ts + 600);
 
     await page.getByRole("button", { name: "Never expire" }).click();
@@ -300,6 +339,13 @@ describe("items", () => {
     await dialog.getByRole("button", { name: "Overwrite with yours" }).click();
     await page.getByText("Saved “1”").waitFor();
     assert.equal((await store.item("1", "zoë").read()).resource.n, "mine");
+
+    await store.item("1", "zoë").replace({ id: "1", pk: "zoë", n: "theirs again" });
+    await write(page, "The item as JSON", '{"id": "1", "pk": "zoë", "n": "mine again"}');
+    await page.keyboard.press("ControlOrMeta+s");
+    await dialog.getByRole("button", { name: "Take theirs" }).click();
+    await editor(page, "The item as JSON").getByText('"theirs again"').waitFor();
+    assert.equal((await store.item("1", "zoë").read()).resource.n, "theirs again");
 
     await write(page, "The item as JSON", '{"id": "1", "pk": "zoë", "n": }');
     assert.equal(await page.getByRole("button", { name: "Save", exact: true }).isDisabled(), true);
@@ -354,6 +400,38 @@ describe("items", () => {
     await done(page);
   });
 
+  test("columns are chosen and kept, rows are sorted, and the selected ones are taken along", async () => {
+    await container("columns", { defaultTtl: 600 }, [{ id: "1", ttl: 50, deep: { n: 5 } }, { id: "2", ttl: 40, deep: { n: 7 } }, { id: "3", ttl: -1, deep: { n: 6 } }]);
+    const page = await open("c/shop/columns/items");
+    await rows(page).nth(2).waitFor();
+    await page.getByRole("button", { name: "Choose columns" }).click();
+    await page.getByRole("textbox", { name: "Another path" }).fill("/other");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    assert.deepEqual(await axe(page), []);
+    await page.keyboard.press("Escape");
+    const titles = () => page.getByRole("columnheader").allTextContents();
+    assert.deepEqual((await titles()).filter(Boolean), ["id", "/pk", "/deep/n", "/other", "Last write", "Expires in"]);
+    const order = async () => (await rows(page).allTextContents()).map((text) => text[0]).join("");
+    await page.getByRole("button", { name: "Expires in" }).click();
+    await page.waitForURL(/sort=expires/);
+    assert.equal(await order(), "213");
+    await page.getByRole("button", { name: "/deep/n" }).click();
+    await page.getByRole("button", { name: /^\/deep\/n/ }).click();
+    await page.waitForURL(/sort=-/);
+    await page.reload();
+    await rows(page).nth(2).waitFor();
+    assert.equal(await order(), "231");
+    assert.ok((await titles()).includes("/other"), "kept over a reload");
+    await rows(page).nth(0).getByRole("checkbox").click();
+    await rows(page).nth(1).getByRole("checkbox").click();
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+    const { readFileSync } = await import("node:fs");
+    assert.equal(readFileSync(await file.path(), "utf8").trim().split("\r\n").length, 3);
+    const [json] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "JSON" }).click()]);
+    assert.deepEqual(JSON.parse(readFileSync(await json.path(), "utf8")).map((each) => each.id), ["2", "3"]);
+    await done(page);
+  });
+
   test("the grid is worked by keyboard", async () => {
     await container("keys", {}, Array.from({ length: 30 }, (_, n) => ({ id: String(n).padStart(2, "0") })));
     const page = await open("c/shop/keys/items");
@@ -369,70 +447,6 @@ describe("items", () => {
     await page.keyboard.press("Home");
     await page.keyboard.press("Enter");
     await page.getByRole("region", { name: "Item 00" }).waitFor();
-    await done(page);
-  });
-});
-
-describe("queries", () => {
-  test("run, page, count, complain at the right place, and survive a reload", async () => {
-    await container("query", {}, Array.from({ length: 12 }, (_, n) => ({ id: `${n}`, n, name: n % 2 ? "odd" : "even" })));
-    const page = await open("c/shop/query/query");
-    await editor(page, "Query").waitFor();
-    await write(page, "Query", "SELECT c.id, c.n FROM c WHERE c.n < @max ORDER BY c.n;\nSELECT VALUE COUNT(1) FROM c");
-    await page.getByRole("group", { name: "Parameters" }).getByRole("textbox").fill("5");
-    await page.getByRole("button", { name: "Run" }).click();
-    await page.getByText(/^1 row from query/).waitFor();
-    await page.getByRole("gridcell", { name: "12" }).waitFor();
-
-    // The statement at the cursor.
-    await editor(page, "Query").click();
-    await page.keyboard.press("ControlOrMeta+Home");
-    await page.keyboard.press("Shift+Enter");
-    await page.getByText(/^5 rows from query/).waitFor();
-    await page.getByRole("button", { name: "Query Stats" }).click();
-    const names = await page.locator(".stats tbody td:first-child").allTextContents();
-    assert.deepEqual(names.slice(0, 4), ["Request Charge", "Showing Results", "Retrieved document count", "Retrieved document size"]);
-    assert.equal(names.length, 15);
-    await page.getByRole("button", { name: "Plan" }).click();
-    await page.getByText("Reads the index at /n").waitFor();
-    await page.getByRole("button", { name: "JSON" }).first().click();
-    await page.getByText('"n"').first().waitFor();
-
-    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
-    const { readFileSync } = await import("node:fs");
-    assert.equal(readFileSync(await file.path(), "utf8").split("\r\n")[0], "id,n");
-
-    // Another tab, then a reload: both texts are there.
-    await page.keyboard.press("ControlOrMeta+j");
-    await page.waitForURL(/query\/2/);
-    await write(page, "Query", "SELECT FROM");
-    await page.keyboard.press("Shift+Enter");
-    await page.getByText("The query was refused").waitFor();
-    await page.getByText(/activity [0-9a-f-]{36}/).waitFor();
-    await page.reload();
-    await page.getByText("SELECT FROM").first().waitFor();
-    await page.keyboard.press("Control+Alt+BracketLeft");
-    await page.waitForURL(/query\/1/);
-    await page.getByText("@max").first().waitFor();
-    await page.keyboard.press("Control+Alt+KeyW");
-    await page.waitForURL(/query\/2/);
-    assert.deepEqual(await axe(page), []);
-    await done(page);
-  });
-
-  test("what is selected is run, and completion knows the properties", async () => {
-    await container("select", {}, [{ id: "1", colour: "red" }]);
-    const page = await open("c/shop/select/query");
-    await editor(page, "Query").waitFor();
-    await write(page, "Query", "SELECT VALUE 1 SELECT VALUE 2");
-    await page.keyboard.press("Home");
-    for (let n = 0; n < "SELECT VALUE 1".length; n++) await page.keyboard.press("Shift+ArrowRight");
-    await page.keyboard.press("Shift+Enter");
-    await page.getByText(/^1 row from select/).waitFor();
-    await write(page, "Query", "SELECT c");
-    await page.keyboard.press("End");
-    await page.keyboard.type(".col");
-    await page.getByRole("option", { name: "colour" }).waitFor();
     await done(page);
   });
 });
@@ -522,6 +536,10 @@ test("the clock is moved from the home page, and metrics are drawn", async () =>
   await page.getByRole("button", { name: "Let it run" }).click();
   await page.getByRole("link", { name: "Metrics" }).click();
   await page.locator(".chart-host canvas").nth(7).waitFor();
+  const charts = ["Requests per second", "Duration", "Request units per second", "Refused per second", "Expirations per second", "Purge backlog", "Purge lag", "Storage and memory"];
+  for (const name of charts) await page.getByRole("region", { name, exact: true }).waitFor();
+  await page.getByRole("button", { name: "15 min" }).click();
+  await page.waitForURL(/minutes=15/);
   assert.match(await page.getByRole("region", { name: "Requests per second" }).locator("figcaption").textContent(), /Requests \d/);
   await done(page);
 });
@@ -566,18 +584,32 @@ test("nothing is loaded from elsewhere, and the policy forbids it", async () => 
   const policy = response.headers.get("content-security-policy");
   assert.match(policy, /default-src 'none'/);
   assert.doesNotMatch(policy, /unsafe/);
+  const html = await response.text();
+  assert.doesNotMatch(html, /<style|\son\w+=|\sstyle=|javascript:/i);
+  assert.deepEqual(html.match(/<script[^>]*>[^<]/g), null, "scripts are files");
+  await container("offline");
   const page = await newPage(browser, { key: KEY });
   const elsewhere = [];
   page.on("request", (request) => !request.url().startsWith(server.endpoint) && elsewhere.push(request.url()));
-  await page.goto(`${server.endpoint}_explorer/#/c/shop/filter/query`);
+  await page.goto(`${server.endpoint}_explorer/#/c/shop/offline/query`);
   await editor(page, "Query").waitFor();
   assert.deepEqual(elsewhere, []);
   await done(page);
 });
 
-collectionTests({ server: () => server, open, done, rows, write });
+const tools = { server: () => server, database: () => database, container, open, done, rows, editor, write };
+homeTests(tools);
+queryTests(tools);
+collectionTests(tools);
+
+test("the sample is what it says", async () => {
+  await loadSample(server, browser);
+  const sample = server.client.database("sample");
+  const count = async (name) => (await sample.container(name).items.query("SELECT VALUE COUNT(1) FROM c").fetchAll()).resources[0];
+  assert.deepEqual([await count("carts"), await count("products")], [120, 40]);
+  assert.equal((await sample.container("carts").read()).resource.defaultTtl, 3600);
+});
 
 test("every page is without serious faults for those who need help, light and dark, from 360 px to 4K", async () => {
-  await loadSample(server, browser);
   assert.deepEqual(await takeScreens(server, browser), []);
 });

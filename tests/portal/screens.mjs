@@ -3,7 +3,7 @@
 import { KEY, SHOTS, axe, newPage, startBrowser, startServer } from "./harness.js";
 
 /** Pages by name; `prepare` brings one into the state worth seeing. */
-const SCREENS = [
+export const SCREENS = [
   ["home", "#/"],
   ["items", "#/c/sample/carts/items"],
   ["item", "#/c/sample/carts/items?item=cart-002&pk=%5B%22grace%22%5D"],

@@ -3,16 +3,13 @@
 Where the servers are stands in the environment; `cargo xtask test sdk` sets it.
 """
 
-import json
 import os
-import urllib.request
 import uuid
 
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
+from server_clock import HTTP, KEY, stopped_clock
 
-KEY = os.environ["MAYFLY_TEST_KEY"]
-HTTP = os.environ["MAYFLY_TEST_HTTP"]
 HTTPS = os.environ["MAYFLY_TEST_HTTPS"]
 CA = os.environ["MAYFLY_TEST_CA"]
 DISK = os.environ["MAYFLY_TEST_DISK"]
@@ -50,31 +47,10 @@ def container(make_container):
     return make_container()
 
 
-class Clock:
-    """The time machine of a server in memory. It stands still while a test has it."""
-
-    def __init__(self, url=HTTP):
-        self.url = url
-
-    def move(self, **change):
-        request = urllib.request.Request(
-            self.url + "_mayfly/clock",
-            data=json.dumps(change).encode(),
-            headers={"authorization": f"Bearer {KEY}"},
-        )
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
-
-    def advance(self, seconds):
-        self.move(advanceSeconds=seconds)
-
-
 @pytest.fixture
 def clock():
-    clock = Clock()
-    clock.move(freeze=True)
-    yield clock
-    clock.move(freeze=False)
+    with stopped_clock() as clock:
+        yield clock
 
 
 @pytest.fixture
@@ -89,10 +65,8 @@ def disk_database():
 @pytest.fixture
 def limited():
     """The server that holds containers to their request units, and its clock, which stands still."""
-    clock = Clock(LIMITED)
-    clock.move(freeze=True)
-    client = CosmosClient(LIMITED, KEY, retry_total=0)
-    database = client.create_database(f"db-{uuid.uuid4()}")
-    yield database, clock
-    client.delete_database(database)
-    clock.move(freeze=False)
+    with stopped_clock(LIMITED) as clock:
+        client = CosmosClient(LIMITED, KEY, retry_total=0)
+        database = client.create_database(f"db-{uuid.uuid4()}")
+        yield database, clock
+        client.delete_database(database)

@@ -24,7 +24,8 @@ describe("durations", () => {
 
   it("are short where there is little room", () => {
     expect([0, 59, 61, 3_600, 90_000, 31_536_000].map(shortDuration)).toEqual(["0 s", "59 s", "1 min 1 s", "1 h", "1 d 1 h", "1 y"]);
-    expect([null, -1, 604_800].map(ttlBadge)).toEqual(["Off", "On", "7 d"]);
+    expect([null, -1, 604_800].map((ttl) => ttlBadge(ttl, 0))).toEqual(["Off", "On", "7 d"]);
+    expect(ttlBadge(null, 1)).toBe("Dates");
     expect([null, -1, 60].map(ttlWords)).toEqual(["Off", "On (no default)", "On, 1 min"]);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { dateOf, fateOf, numberOf, shown, ttlIndexes } from "../src/lib/extended";
+import { dateOf, numberOf, shown, ttlIndexes } from "../src/lib/extended";
+import { explainFate, fateWord } from "../src/lib/fate";
 import { commandOf, planOf, readQuery } from "../src/lib/mongo";
 import { indented, newObjectId, parts, textAt, withId } from "../src/lib/rawjson";
 
@@ -53,29 +54,21 @@ describe("the fate of a document", () => {
   const indexes = ttlIndexes([
     { name: "_id_", key: { _id: 1 } },
     { name: "at_1", key: { at: 1 }, expireAfterSeconds: 60 },
-    { name: "list", key: { "list.on": 1 }, expireAfterSeconds: { $numberLong: "0" } },
+    { name: "own", key: { _ts: 1 }, expireAfterSeconds: { $numberLong: "3600" } },
   ]);
-  const date = (seconds: number) => ({ $date: { $numberLong: String(seconds * 1000) } });
+  const fate = { lastWrite: 1000, ownTtl: null, expiresAt: null, index: null };
 
-  test("is its earliest date", () => {
-    expect(fateOf({ at: date(100) }, indexes).deadline).toBe(160);
-    expect(fateOf({ at: [date(100), date(50), "x"] }, indexes).deadline).toBe(110);
-    expect(fateOf({ at: date(100), list: [{ on: date(70) }, { on: date(90) }] }, indexes).deadline).toBe(70);
-    expect(fateOf({ at: 100 }, indexes)).toEqual({ deadline: null, within: null, pinned: false, unsure: false });
+  test("is explained by the rule that decides, with its sum", () => {
+    expect(indexes.map((index) => index.seconds)).toEqual([60, 3600]);
+    expect(explainFate({ ...fate, expiresAt: 560.5, index: "at_1" }, indexes).sum).toEqual({ base: "at", at: 500.5, rule: "expireAfterSeconds", seconds: 60 });
+    expect(explainFate({ ...fate, expiresAt: 4600 }, indexes).sum).toEqual({ base: "last write", at: 1000, rule: "expireAfterSeconds", seconds: 3600 });
+    expect(explainFate({ ...fate, ownTtl: 5, expiresAt: 1005 }, indexes).sum).toEqual({ base: "last write", at: 1000, rule: "ttl", seconds: 5 });
   });
 
-  test("is bounded by its last write", () => {
-    const rule = ttlIndexes([{ name: "ttl", key: { _ts: 1 }, expireAfterSeconds: 3600 }]);
-    expect(fateOf({}, rule).within).toBe(3600);
-    expect(fateOf({ ttl: 60 }, rule).within).toBe(60);
-    expect(fateOf({ ttl: -1 }, rule)).toMatchObject({ within: null, pinned: true });
-    expect(fateOf({ ttl: "60" }, rule).within).toBe(3600);
-    expect(fateOf({}, ttlIndexes([{ name: "ttl", key: { _ts: 1 }, expireAfterSeconds: -1 }])).within).toBeNull();
-  });
-
-  test("is not known where an index takes some documents only", () => {
-    const some = ttlIndexes([{ name: "at", key: { at: 1 }, expireAfterSeconds: 1, partialFilterExpression: { a: 1 } }]);
-    expect(fateOf({ at: date(5) }, some)).toMatchObject({ deadline: null, unsure: true });
+  test("may be never, and pinned only where a ttl counts", () => {
+    expect(fateWord({ ...fate, ownTtl: -1 }, indexes)).toBe("pinned");
+    expect(fateWord({ ...fate, ownTtl: -1 }, indexes.slice(0, 1))).toBe("never");
+    expect(explainFate(fate, indexes)).toMatchObject({ sum: null });
   });
 });
 

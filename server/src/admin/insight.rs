@@ -39,6 +39,7 @@ pub async fn overview(node: &Node) -> Result<Value, ApiError> {
                 "isCollection": container.is_collection(),
                 "partitionKey": paths,
                 "defaultTtl": definition.default_ttl.map(i64::from),
+                "ttlIndexes": definition.index_rules.iter().filter(|index| index.date_rule.is_some()).count(),
                 "live": amount(usage.live),
                 "purgeBacklog": amount(usage.backlog),
                 "purgeLagSeconds": usage.lag_seconds,

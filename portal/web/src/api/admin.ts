@@ -1,7 +1,8 @@
 // What the portal asks of `/_mayfly/`.
 
 import type { Sample } from "../lib/rates";
-import { administration } from "./http";
+import type { Fate } from "../lib/fate";
+import { administration, administrationText } from "./http";
 import type { ContainerName, Parameter } from "./cosmos";
 
 export interface Amount {
@@ -28,6 +29,8 @@ export interface ContainerOverview {
   isCollection: boolean;
   partitionKey: string[];
   defaultTtl: number | null;
+  /** How many indexes take documents by a date of theirs. */
+  ttlIndexes: number;
   live: Amount;
   purgeBacklog: Amount;
   purgeLagSeconds: number;
@@ -98,6 +101,18 @@ export const moveClock = async (change: { advanceSeconds: number } | { freeze: b
 
 export const previewTtl = async (name: ContainerName, proposed: number | null, signal?: AbortSignal): Promise<Forecast> =>
   (await administration<Forecast>(`ttl/${place(name)}?default=${proposed ?? "off"}`, undefined, signal)).value;
+
+/** What a TTL index would do: a new one on a field, or one that is there with another length. */
+export const previewTtlIndex = async (name: ContainerName, proposal: { field: string } | { index: string }, seconds: number): Promise<Forecast> => {
+  const what = "field" in proposal ? `field=${encodeURIComponent(proposal.field)}` : `index=${encodeURIComponent(proposal.index)}`;
+  return (await administration<Forecast>(`ttl/${place(name)}?${what}&seconds=${seconds}`)).value;
+};
+
+/** When documents of a collection go, by their ids as texts of Extended JSON; null for those that are gone. */
+export const readFates = async (name: ContainerName, ids: string[], signal?: AbortSignal): Promise<(Fate | null)[]> => {
+  const { value } = await administrationText(`ttl/${place(name)}/documents`, `{"ids":[${ids.join(",")}]}`, signal);
+  return (JSON.parse(value) as { documents: (Fate | null)[] }).documents;
+};
 
 export const forecastTtl = async (name: ContainerName): Promise<Forecast> => (await administration<Forecast>(`ttl/${place(name)}`)).value;
 

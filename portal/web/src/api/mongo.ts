@@ -42,10 +42,6 @@ export function closeCursor({ db, coll }: ContainerName, cursor: string): void {
 export const explain = async (db: string, command: string): Promise<unknown> =>
   JSON.parse((await run(db, `{"explain":${command},"verbosity":"executionStats"}`)).value);
 
-export async function count({ db, coll }: ContainerName, filter: Json, signal?: AbortSignal): Promise<number> {
-  return (JSON.parse((await run(db, `{"count":${quoted(coll)},"query":${quoted(filter)}}`, signal)).value) as { n: number }).n;
-}
-
 /** The text of the document with this id (a text of Extended JSON); null if it is gone. */
 export async function readDocument({ db, coll }: ContainerName, id: string): Promise<string | null> {
   const { value } = await run(db, `{"find":${quoted(coll)},"filter":{"_id":${id}},"limit":1,"singleBatch":true}`);
@@ -75,6 +71,10 @@ export const replaceDocument = ({ db, coll }: ContainerName, id: string, before:
   return written(db, `{"update":${quoted(coll)},"updates":[{"q":{"_id":${id}${unchanged}},"u":${document}}]}`);
 };
 
+/** Gives a document a `ttl` of its own, or takes it away. */
+export const setOwnTtl = ({ db, coll }: ContainerName, id: string, ttl: number | null): Promise<number> =>
+  written(db, `{"update":${quoted(coll)},"updates":[{"q":{"_id":${id}},"u":${ttl === null ? '{"$unset":{"ttl":""}}' : `{"$set":{"ttl":${ttl}}}`}}]}`);
+
 export const deleteDocument = ({ db, coll }: ContainerName, id: string, keepalive = false): Promise<number> =>
   written(db, `{"delete":${quoted(coll)},"deletes":[{"q":{"_id":${id}},"limit":1}]}`, keepalive);
 
@@ -88,3 +88,9 @@ export const setExpireAfter = ({ db, coll }: ContainerName, name: string, second
   run(db, `{"collMod":${quoted(coll)},"index":{"name":${quoted(name)},"expireAfterSeconds":${seconds}}}`);
 
 export const dropIndex = ({ db, coll }: ContainerName, name: string): Promise<unknown> => run(db, `{"dropIndexes":${quoted(coll)},"index":${quoted(name)}}`);
+
+/** A change stream makes a collection keep all versions and deletes from then on; the stream itself is let go. */
+export async function keepVersions(name: ContainerName): Promise<void> {
+  const { cursor } = await open(name.db, `{"aggregate":${quoted(name.coll)},"pipeline":[{"$changeStream":{}}],"cursor":{}}`);
+  if (cursor !== null) closeCursor(name, cursor);
+}

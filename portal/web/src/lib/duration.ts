@@ -49,9 +49,9 @@ export function shortDuration(seconds: number): string {
   return `${whole.toLocaleString("en")} ${name}${next && rest ? ` ${rest} ${next[0]}` : ""}`;
 }
 
-/** A default as a badge says it: `Off`, `On`, `7 d`. */
-export function ttlBadge(ttl: number | null): string {
-  return ttl === null ? "Off" : ttl === -1 ? "On" : shortDuration(ttl);
+/** Time to live as a badge says it: `Off`, `On`, `7 d`; `Dates` where TTL indexes take documents by a date of theirs. */
+export function ttlBadge(ttl: number | null, indexes: number): string {
+  return ttl !== null ? (ttl === -1 ? "On" : shortDuration(ttl)) : indexes > 0 ? "Dates" : "Off";
 }
 
 /** A default in words. */

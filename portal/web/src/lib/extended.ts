@@ -1,4 +1,4 @@
-// Extended JSON for people: what a value is in plain words, and when a document of a collection goes.
+// Extended JSON for people: what a value is in plain words, and which indexes take documents.
 
 import type { Json } from "./life";
 
@@ -76,47 +76,3 @@ export function ttlIndexes(indexes: MongoIndex[]): TtlIndex[] {
 
 /** The field that stands for the moment of a document's last write. */
 export const LAST_WRITE = "_ts";
-
-/** The dates at a dotted path, arrays looked into. */
-function datesAt(value: Json | undefined, path: string[]): number[] {
-  if (Array.isArray(value)) return value.flatMap((each) => datesAt(each, path));
-  const [name, ...rest] = path;
-  if (name === undefined) {
-    const date = dateOf(value);
-    return date === null ? [] : [date];
-  }
-  return isFields(value) ? datesAt(value[name], rest) : [];
-}
-
-export interface Fate {
-  /** The second it is gone by a date of its own; null if no date says so. */
-  deadline: number | null;
-  /** It goes at most so long from now, counted from its last write, whose time MongoDB does not show. */
-  within: number | null;
-  /** Its own `ttl` is -1: the time of its last write does not count. */
-  pinned: boolean;
-  /** An index that takes some documents only; the server knows which. */
-  unsure: boolean;
-}
-
-/** What can be known about when a document goes. */
-export function fateOf(document: Fields, indexes: TtlIndex[]): Fate {
-  const fate: Fate = { deadline: null, within: null, pinned: false, unsure: false };
-  for (const index of indexes) {
-    if (index.field === LAST_WRITE) {
-      const own = numberOf(document["ttl"]);
-      const seconds = own !== null && Number.isInteger(own) && (own === -1 || own > 0) ? own : index.seconds;
-      if (seconds > 0) fate.within = seconds;
-      fate.pinned = own === -1;
-    } else {
-      const dates = datesAt(document, index.field.split("."));
-      if (dates.length === 0) continue;
-      if (index.partial) fate.unsure = true;
-      else fate.deadline = Math.min(fate.deadline ?? Infinity, Math.min(...dates) / 1000 + index.seconds);
-    }
-  }
-  return fate;
-}
-
-/** The filter of documents whose date is at most so many seconds after `base`. */
-export const datedUntil = (field: string, seconds: number): Fields => ({ [field]: { $lte: { $date: { $numberLong: String(Math.floor(seconds * 1000)) } } } });

@@ -2,15 +2,16 @@
 
 import { useState } from "preact/hooks";
 import type { ContainerName } from "../api/cosmos";
-import { createIndex, dropIndex, listIndexes } from "../api/mongo";
+import { createIndex, listIndexes } from "../api/mongo";
 import { type MongoIndex, numberOf } from "../lib/extended";
 import { parts } from "../lib/rawjson";
 import { refreshCatalog } from "../state/catalog";
 import { inContainer } from "../state/route";
 import { readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
-import { Button, Dialog, Failure, Field, Notice, inputValue } from "../ui/controls";
+import { Button, Failure, Field, inputValue } from "../ui/controls";
 import { useLoad } from "../ui/load";
+import { DropIndex } from "./drop-index";
 
 export function CollectionIndexes({ name }: { name: ContainerName }) {
   const indexes = useLoad(() => listIndexes(name), [name.db, name.coll]);
@@ -25,7 +26,7 @@ export function CollectionIndexes({ name }: { name: ContainerName }) {
       <section class="card stack" aria-labelledby="indexes">
         <h2 id="indexes">Indexes</h2>
         {indexes.error ? <Failure error={indexes.error} /> : null}
-        <table class="plain-table">
+        <div class="table-box"><table class="plain-table">
           <thead><tr><th>Name</th><th>Key</th><th>Options</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
           <tbody>
             {indexes.value?.map((index) => (
@@ -33,15 +34,15 @@ export function CollectionIndexes({ name }: { name: ContainerName }) {
                 <td class="mono">{index.name}</td>
                 <td class="mono">{JSON.stringify(index.key)}</td>
                 <td><Options index={index} /></td>
-                <td class="row end">{!readOnly.value && index.name !== "_id_" && <Button kind="quiet" icon="trash" label={`Drop ${index.name}`} onClick={() => setDropping(index.name)} />}</td>
+                <td><div class="row end">{!readOnly.value && index.name !== "_id_" && <Button kind="quiet" icon="trash" label={`Drop ${index.name}`} onClick={() => setDropping(index.name)} />}</div></td>
               </tr>
             ))}
           </tbody>
-        </table>
+        </table></div>
         <p class="small faint">What makes documents expire is set on the page <a href={inContainer(name.db, name.coll, "ttl")}>Time to Live</a>, with a look at what it does.</p>
       </section>
       {!readOnly.value && <NewIndex name={name} onMade={changed} />}
-      {dropping !== null && <Drop name={name} index={dropping} onClose={() => setDropping(null)} onDone={changed} />}
+      {dropping !== null && <DropIndex name={name} index={dropping} loss="Queries that used it will read more. It can be made again." onClose={() => setDropping(null)} onDone={changed} />}
     </div>
   );
 }
@@ -104,26 +105,5 @@ function NewIndex({ name, onMade }: { name: ContainerName; onMade: () => void })
         <Button kind="primary" submit busy={busy} disabled={key === "" || wrong !== null}>Make index</Button>
       </div>
     </form>
-  );
-}
-
-function Drop({ name, index, onClose, onDone }: { name: ContainerName; index: string; onClose: () => void; onDone: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const drop = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      await dropIndex(name, index);
-      toast({ tone: "good", text: `Dropped ${index}` });
-      onDone();
-    } catch (error) {
-      failed(`${index} was not dropped`, error);
-      onClose();
-    }
-  };
-  return (
-    <Dialog title={`Drop ${index}`} onClose={onClose}>
-      <Notice>Queries that used it will read more. It can be made again.</Notice>
-      <div class="row end"><Button onClick={onClose}>Keep it</Button><Button kind="danger" busy={busy} onClick={() => void drop()}>Drop the index</Button></div>
-    </Dialog>
   );
 }

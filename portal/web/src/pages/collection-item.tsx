@@ -1,12 +1,12 @@
-// One document of a collection: its Extended JSON as it is, its life, and what to do when somebody else was faster.
+// One document of a collection: reading and writing its Extended JSON as it is, and its life.
 
 import { useEffect, useState } from "preact/hooks";
 import type { ContainerName } from "../api/cosmos";
-import { insertDocument, readDocument, replaceDocument } from "../api/mongo";
-import { diffLines } from "../lib/diff";
+import { insertDocument, readDocument, replaceDocument, setOwnTtl } from "../api/mongo";
 import { cell } from "../lib/document";
 import { exactDuration } from "../lib/duration";
-import { type TtlIndex, fateOf, shown } from "../lib/extended";
+import { LAST_WRITE, type TtlIndex, shown } from "../lib/extended";
+import { type Fate, explainFate, fateWord } from "../lib/fate";
 import { utc } from "../lib/format";
 import type { Json } from "../lib/life";
 import { indented, newObjectId, textAt, withId } from "../lib/rawjson";
@@ -15,10 +15,10 @@ import { now } from "../state/clock";
 import { go, withParams } from "../state/route";
 import { readOnly } from "../state/session";
 import { toast } from "../state/toasts";
-import { Button, CopyButton, Dialog, Empty, Failure } from "../ui/controls";
-import { Editor } from "../ui/editor";
-import { type Row, rowOf } from "./collection-items";
-import { useAction } from "./shortcuts";
+import { Button } from "../ui/controls";
+import { type Row, rowsOf } from "./collection-items";
+import { Conflict, ItemFrame } from "./item-frame";
+import { ExpireIn, LifeCard } from "./life-card";
 
 interface Props {
   name: ContainerName;
@@ -30,56 +30,57 @@ interface Props {
   onDelete: (row: Row) => void;
 }
 
-const rowFrom = (text: string): Row => rowOf(JSON.parse(text) as Json);
+/** A document as the server wrote it, and its row. */
+interface Stored {
+  text: string;
+  row: Row;
+}
+
+async function load(name: ContainerName, id: string): Promise<Stored | null> {
+  const text = await readDocument(name, id);
+  if (text === null) return null;
+  const [row] = await rowsOf(name, [JSON.parse(text) as Json]);
+  return row ? { text, row } : null;
+}
 
 /** Two texts of the same id. */
 const sameId = (a: string, b: string): boolean => JSON.stringify(JSON.parse(a)) === JSON.stringify(JSON.parse(b));
 
 export function DocumentPanel({ name, id, indexes, onClose, onWritten, onDelete }: Props) {
-  /** The document as the server wrote it. */
-  const [stored, setStored] = useState<string | null>(null);
+  const [stored, setStored] = useState<Stored | null>(null);
   const [text, setText] = useState(id === null ? '{\n  "name": ""\n}' : "");
   const [gone, setGone] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
-  const [conflict, setConflict] = useState<string | null>(null);
+  const [conflict, setConflict] = useState<Stored | null>(null);
   const [busy, setBusy] = useState(false);
 
-  const show = (document: string | null): void => {
-    setGone(document === null);
-    setStored(document);
+  const show = (fresh: Stored | null): void => {
+    setGone(fresh === null);
+    setStored(fresh);
     setProblem(null);
     setConflict(null);
-    if (document !== null) setText(indented(document));
+    if (fresh !== null) setText(indented(fresh.text));
   };
+  // Another rule gives another end.
+  const rules = JSON.stringify(indexes);
   useEffect(() => {
-    if (id !== null) readDocument(name, id).then(show, setProblem);
-  }, [id]);
+    if (id !== null) load(name, id).then((fresh) => (stored === null ? show(fresh) : setStored(fresh)), setProblem);
+  }, [id, rules]);
 
   const wrong = problemIn(text, id);
-  const changed = id === null || (stored !== null && text !== indented(stored));
+  const changed = id === null || (stored !== null && text !== indented(stored.text));
 
-  const save = async (overwrite = false): Promise<void> => {
-    if (readOnly.value || busy || !changed) return;
-    if (wrong !== null) return setProblem(new Error(wrong));
+  /** Writes, and shows what is there afterwards. */
+  const writing = async (work: () => Promise<string | null>): Promise<void> => {
     setBusy(true);
     setProblem(null);
     try {
-      if (id === null) {
-        const document = withId(text, newObjectId(now.value, crypto.getRandomValues(new Uint8Array(8))));
-        await insertDocument(name, document);
-        const row = rowFrom(document);
-        onWritten(row);
-        toast({ tone: "good", text: `Made “${cell(shown(row.raw["_id"]))}”` });
-        go(withParams({ new: null, item: row.id }));
-      } else if ((await replaceDocument(name, id, overwrite ? null : stored, text)) === 0) {
-        const theirs = await readDocument(name, id);
-        if (theirs === null) show(null);
-        else setConflict(theirs);
-      } else {
-        const fresh = await readDocument(name, id);
+      const done = await work();
+      if (done !== null && id !== null) {
+        const fresh = await load(name, id);
         show(fresh);
-        if (fresh !== null) onWritten(rowFrom(fresh));
-        toast({ tone: "good", text: `Saved “${cell(shown(JSON.parse(id) as Json))}”` });
+        if (fresh !== null) onWritten(fresh.row);
+        toast({ tone: "good", text: done });
       }
       void refreshCatalog();
     } catch (error) {
@@ -88,56 +89,70 @@ export function DocumentPanel({ name, id, indexes, onClose, onWritten, onDelete 
       setBusy(false);
     }
   };
-  useAction("save", () => void save());
+  const save = async (overwrite = false): Promise<void> => {
+    if (readOnly.value || busy || !changed) return;
+    if (wrong !== null) return setProblem(new Error(wrong));
+    await writing(async () => {
+      if (id === null) {
+        const document = withId(text, newObjectId(now.value, crypto.getRandomValues(new Uint8Array(8))));
+        await insertDocument(name, document);
+        const [row] = await rowsOf(name, [JSON.parse(document) as Json]);
+        if (row) {
+          onWritten(row);
+          toast({ tone: "good", text: `Made “${cell(shown(row.raw["_id"]))}”` });
+          go(withParams({ new: null, item: row.id }));
+        }
+        return null;
+      }
+      if ((await replaceDocument(name, id, overwrite ? null : (stored?.text ?? null), text)) === 0) {
+        const theirs = await load(name, id);
+        if (theirs === null) show(null);
+        else setConflict(theirs);
+        return null;
+      }
+      return `Saved “${cell(shown(JSON.parse(id) as Json))}”`;
+    });
+  };
 
-  const title = id === null ? "New item" : cell(shown(JSON.parse(id) as Json));
   return (
-    <section class="panel" aria-label={id === null ? "New item" : `Item ${title}`}>
-      <header class="panel-head">
-        <h2 class="grow ellipsis mono">{title}</h2>
-        {stored !== null && <CopyButton text={indented(stored)} label="Copy as JSON" />}
-        {stored !== null && !readOnly.value && <Button kind="quiet" icon="trash" label="Delete this item" onClick={() => onDelete(rowFrom(stored))} />}
-        <Button kind="quiet" icon="close" label="Close the item" onClick={onClose} />
-      </header>
-      {gone ? (
-        <Empty title="This item is gone" action={<Button onClick={onClose}>Close</Button>}>It was deleted, or its time has come.</Empty>
-      ) : (
-        <>
-          {stored !== null && indexes.length > 0 && <FateCard document={JSON.parse(stored) as Record<string, Json>} indexes={indexes} />}
-          {problem !== null && <Failure error={problem} />}
-          <div class="panel-editor">
-            {(id === null || stored !== null) && <Editor language="json" label="The item as JSON" value={text} readOnly={readOnly.value} onChange={setText} onSave={() => void save()} />}
-          </div>
-          <footer class="panel-foot row">
-            <span class="grow small faint ellipsis" role="status">{wrong ?? (id === null ? "Without an _id, one is made." : "Extended JSON: types other than JSON's are written as { \"$date\": … }.")}</span>
-            {!readOnly.value && (
-              <>
-                {id !== null && changed && <Button onClick={() => stored !== null && setText(indented(stored))}>Discard</Button>}
-                <Button kind="primary" icon="save" keys="Ctrl+S" busy={busy} disabled={!changed || wrong !== null} onClick={() => void save()}>{id === null ? "Make it" : "Save"}</Button>
-              </>
-            )}
-          </footer>
-        </>
-      )}
+    <>
+      <ItemFrame
+        title={id === null ? "" : cell(shown(JSON.parse(id) as Json))}
+        isNew={id === null}
+        gone={gone}
+        copy={stored === null ? null : indented(stored.text)}
+        text={text}
+        onText={setText}
+        wrong={wrong}
+        changed={changed}
+        busy={busy}
+        problem={problem}
+        note={id === null ? "Without an _id, one is made." : 'Extended JSON: types other than JSON\'s are written as { "$date": … }.'}
+        onSave={() => void save()}
+        onDiscard={() => stored !== null && setText(indented(stored.text))}
+        onDelete={() => stored !== null && onDelete(stored.row)}
+        onClose={onClose}
+      >
+        {stored !== null && id !== null && (
+          <DocumentLife
+            fate={stored.row.fate}
+            indexes={indexes}
+            busy={busy || changed}
+            onTtl={(ttl, done) => void writing(async () => ((await setOwnTtl(name, id, ttl)) === 0 ? (show(null), null) : done))}
+          />
+        )}
+      </ItemFrame>
       {conflict !== null && (
-        <Dialog title="Somebody else changed this item" onClose={() => setConflict(null)} wide>
-          <p>It is not what it was when you opened it. Nothing of yours is lost; choose what counts.</p>
-          <div class="diff mono" role="table" aria-label="Differences" tabIndex={0}>
-            {diffLines(text, indented(conflict)).map((line, n) => (
-              <div key={n} role="row" class={`diff-line ${line.kind}`}>
-                <span role="cell" class="diff-side">{line.kind === "mine" ? "yours" : line.kind === "theirs" ? "theirs" : ""}</span>
-                <span role="cell" class="prewrap">{line.text}</span>
-              </div>
-            ))}
-          </div>
-          <div class="row end wrap">
-            <Button onClick={() => setConflict(null)}>Keep editing</Button>
-            <Button onClick={() => (onWritten(rowFrom(conflict)), show(conflict))}>Take theirs</Button>
-            <Button kind="danger" onClick={() => (setConflict(null), void save(true))}>Overwrite with yours</Button>
-          </div>
-        </Dialog>
+        <Conflict
+          mine={text}
+          theirs={indented(conflict.text)}
+          words="It is not what it was when you opened it."
+          onClose={() => setConflict(null)}
+          onTake={() => (onWritten(conflict.row), show(conflict))}
+          onOverwrite={() => (setConflict(null), void save(true))}
+        />
       )}
-    </section>
+    </>
   );
 }
 
@@ -154,24 +169,29 @@ function problemIn(text: string, id: string | null): string | null {
   }
 }
 
-function FateCard({ document, indexes }: { document: Record<string, Json>; indexes: TtlIndex[] }) {
-  const fate = fateOf(document, indexes);
-  const left = fate.deadline === null ? null : fate.deadline - now.value;
+function DocumentLife({ fate, indexes, busy, onTtl }: { fate: Fate; indexes: TtlIndex[]; busy: boolean; onTtl: (ttl: number | null, done: string) => void }) {
+  const [asking, setAsking] = useState(false);
+  if (indexes.length === 0) return null;
+  const { words, sum } = explainFate(fate, indexes);
+  // A ttl of its own counts only where an index on the last write says so.
+  const mayChange = !readOnly.value && indexes.some((index) => index.field === LAST_WRITE);
   return (
-    <section class={`life-card ${left === null ? "noDefault" : "own"}`} aria-label="Life of the item">
-      <div class="life-line">
-        <strong class="life-big">
-          {left !== null ? (left <= 0 ? "Gone" : `${exactDuration(left)} left`) : fate.within !== null ? `At most ${exactDuration(fate.within)}` : fate.unsure ? "Depends" : fate.pinned ? "Pinned" : "Never expires"}
-        </strong>
-        {fate.deadline !== null && <span class="faint small">gone at {utc(fate.deadline)}</span>}
-      </div>
-      <p class="small">
-        {left !== null ? "A TTL index counts from a date in the document, the earliest if there are several."
-        : fate.within !== null ? "Counted from its last write: saving it starts the time again."
-        : fate.unsure ? "A TTL index with a partial filter may take it; only the server knows which documents pass."
-        : fate.pinned ? "Its own ttl is -1, so the time of its last write does not count."
-        : "No TTL index finds a date in it."}
-      </p>
-    </section>
+    <LifeCard
+      deadline={fate.expiresAt}
+      word={fateWord(fate, indexes) === "pinned" ? "Pinned" : "Never expires"}
+      seconds={sum?.seconds ?? null}
+      tone={fate.expiresAt === null ? "noDefault" : "own"}
+      words={words}
+      sum={sum && `${sum.base} ${utc(sum.at)} + ${sum.rule} ${sum.seconds} = ${utc(sum.at + sum.seconds)}`}
+    >
+      {mayChange && (
+        <div class="row wrap">
+          {fate.ownTtl !== -1 && <Button icon="pin" disabled={busy} onClick={() => onTtl(-1, "Pinned: its last write does not count")}>Never expire</Button>}
+          <Button icon="clock" disabled={busy} onClick={() => setAsking(true)}>Expire in…</Button>
+          {fate.ownTtl !== null && <Button disabled={busy} onClick={() => onTtl(null, "The TTL index on the last write counts again")}>Use default</Button>}
+        </div>
+      )}
+      {asking && <ExpireIn onClose={() => setAsking(false)} onChoose={(seconds) => (setAsking(false), onTtl(seconds, `Expires in ${exactDuration(seconds)}`))} />}
+    </LifeCard>
   );
 }

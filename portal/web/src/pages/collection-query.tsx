@@ -1,137 +1,67 @@
-// Queries of a collection: a filter or a pipeline, with the tabs, views and exports of every query.
+// Queries of a collection: a filter or a pipeline, and how it was answered.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ContainerName } from "../api/cosmos";
 import { closeCursor, explain, getMore, open } from "../api/mongo";
-import { toCsv } from "../lib/csv";
 import { commonPaths } from "../lib/document";
 import { shown } from "../lib/extended";
 import { count, decimals, plural } from "../lib/format";
 import type { Json } from "../lib/life";
-import { type MongoPlan, commandOf, planOf, readQuery } from "../lib/mongo";
-import { changeTab, type QueryTab } from "../state/tabs";
-import { Button, Empty, Failure, Segmented } from "../ui/controls";
-import { Editor, type EditorHandle } from "../ui/editor";
-import { JsonView, TableView, download } from "./results";
-import { Save, SavedMenu, isMongoText } from "./saved";
-import { useAction } from "./shortcuts";
+import { type MongoPlan, type MongoQuery, commandOf, planOf, readQuery } from "../lib/mongo";
+import { inContainer } from "../state/route";
+import type { QueryTab } from "../state/tabs";
+import { Failure } from "../ui/controls";
+import type { EditorHandle } from "../ui/editor";
+import { QueryFrame, type Results, useNames, useRuns } from "./query-frame";
+import { isMongoText } from "./saved";
 
 const BATCH = 200;
 
-interface Results {
-  rows: Json[];
-  cursor: string | null;
-  milliseconds: number;
+interface MongoResults extends Results {
+  /** Rows are documents of the collection; what a pipeline gives may be anything. */
+  isFind: boolean;
 }
-
-type View = "table" | "json" | "plan";
-
-/** Results outlive a visit to another page, not a reload. */
-const memory = new Map<string, Results>();
-
-export const forgetResults = (tabId: string): void => void memory.delete(tabId);
 
 const textOf = (editor: EditorHandle | null, tab: QueryTab): string => editor?.selection().trim() || tab.text;
 
+const plain = (rows: Json[]): Json[] => rows.map((row) => shown(row) ?? null);
+
 export function CollectionTab({ name, tab }: { name: ContainerName; tab: QueryTab }) {
-  const [results, setResults] = useState<Results | null>(memory.get(tab.id) ?? null);
-  const [view, setView] = useState<View>("table");
-  const [running, setRunning] = useState<AbortController | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [saving, setSaving] = useState(false);
-  const [paths, setPaths] = useState<string[]>([]);
   const editor = useRef<EditorHandle | null>(null);
-
-  // A look at some documents gives the names to complete.
-  useEffect(() => {
-    open(name.db, `{"find":${JSON.stringify(name.coll)},"limit":50,"singleBatch":true}`).then(
-      ({ documents }) => setPaths(commonPaths(documents.map((each) => shown(each) ?? null), 4)),
-      () => undefined,
-    );
-  }, [name.db, name.coll]);
-
-  const run = async (more = false): Promise<void> => {
+  const names = useNames(name, async () => {
+    const { documents } = await open(name.db, `{"find":${JSON.stringify(name.coll)},"limit":50,"singleBatch":true}`);
+    return commonPaths(plain(documents), 4);
+  });
+  const page = async (query: MongoQuery, before: MongoResults | null, signal: AbortSignal): Promise<MongoResults> => {
+    const batch = before?.next ? await getMore(name, before.next, BATCH, signal) : await open(name.db, commandOf(query, name.coll, BATCH), signal);
+    return { isFind: query.kind === "find", rows: (before?.rows ?? []).concat(batch.documents), next: batch.cursor, milliseconds: (before?.milliseconds ?? 0) + batch.milliseconds };
+  };
+  const runs = useRuns<MongoResults>(tab, (before, signal) => {
     const query = readQuery(textOf(editor.current, tab));
-    if (typeof query === "string") return setError(new Error(query));
-    const stop = new AbortController();
-    running?.abort();
-    setRunning(stop);
-    setError(null);
-    const before = more ? results : null;
-    if (!more && results?.cursor) closeCursor(name, results.cursor);
-    try {
-      const batch = before?.cursor ? await getMore(name, before.cursor, BATCH, stop.signal) : await open(name.db, commandOf(query, name.coll, BATCH), stop.signal);
-      const next = { rows: (before?.rows ?? []).concat(batch.documents), cursor: batch.cursor, milliseconds: (before?.milliseconds ?? 0) + batch.milliseconds };
-      setResults(next);
-      memory.set(tab.id, next);
-    } catch (error) {
-      if (!stop.signal.aborted) setError(error);
-    } finally {
-      setRunning((now) => (now === stop ? null : now));
-    }
-  };
-  const cancel = (): boolean => {
-    running?.abort();
-    setRunning(null);
-    return running !== null;
-  };
-  useAction("run", () => void run());
-  useAction("cancel", running ? () => void cancel() : null);
-  useAction("save", () => setSaving(true));
-
+    if (typeof query === "string") return query;
+    if (before === null && runs.results?.next) closeCursor(name, runs.results.next);
+    return page(query, before, signal);
+  });
   return (
-    <div class="query-body">
-      <div class="query-edit">
-        <div class="toolbar">
-          {running ? <Button kind="danger" icon="stop" keys="Esc" onClick={cancel}>Cancel</Button> : <Button kind="primary" icon="play" keys="Shift+Enter" onClick={() => void run()}>Run</Button>}
-          <span class="small faint hide-small">A filter {"{ … }"} or a pipeline [ … ], in Extended JSON</span>
-          <span class="grow" />
-          <SavedMenu fits={isMongoText} onChoose={(text) => changeTab(tab.id, { text })} />
-          <Button icon="save" label="Save the query" keys="Ctrl+S" onClick={() => setSaving(true)} />
-        </div>
-        <div class="framed query-editor">
-          <Editor
-            language="mongo"
-            label="Filter or pipeline"
-            hint='{ "user": "ada" }'
-            value={tab.text}
-            paths={() => paths}
-            onReady={(handle) => {
-              editor.current = handle;
-              handle.focus();
-            }}
-            onChange={(text) => changeTab(tab.id, { text })}
-            onRun={() => void run()}
-            onSave={() => setSaving(true)}
-            onCancel={cancel}
-          />
-        </div>
-      </div>
-      <div class="query-results" aria-busy={running !== null}>
-        <div class="toolbar">
-          <Segmented label="Results as" value={view} onChange={setView} options={[{ value: "table", text: "Table" }, { value: "json", text: "JSON" }, { value: "plan", text: "Plan" }]} />
-          <span class="grow small faint" role="status">
-            {running ? "Running…" : results ? `${plural(results.rows.length, "document")}${results.cursor ? ", more to come" : ""} from ${name.coll} · ${decimals(results.milliseconds, 0)} ms` : ""}
-          </span>
-          {results && results.rows.length > 0 && (
-            <>
-              <Button icon="download" onClick={() => download(`${tab.title}.csv`, "text/csv", toCsv(results.rows.map((row) => shown(row) ?? null)))}>CSV</Button>
-              <Button icon="download" onClick={() => download(`${tab.title}.json`, "application/json", JSON.stringify(results.rows, null, 2))}>JSON</Button>
-            </>
-          )}
-        </div>
-        {error !== null && <Failure error={error} title="The query was refused" />}
-        {view === "plan" ? <PlanView name={name} text={textOf(editor.current, tab)} />
-        : !results ? error === null && !running && <Empty title="Nothing run yet">Write a filter or a pipeline and press Shift+Enter.</Empty>
-        : results.rows.length === 0 ? <Empty title="No documents">The query matches nothing.</Empty>
-        : view === "json" ? <JsonView rows={results.rows} />
-        : <TableView rows={results.rows.map((row) => shown(row) ?? null)} />}
-        {results?.cursor && !running && view !== "plan" && (
-          <div class="statusline"><Button kind="quiet" onClick={() => void run(true)}>Load more</Button></div>
-        )}
-      </div>
-      {saving && <Save tab={tab} onClose={() => setSaving(false)} />}
-    </div>
+    <QueryFrame<MongoResults, "plan">
+      name={name}
+      tab={tab}
+      runs={runs}
+      editor={editor}
+      language="mongo"
+      label="Filter or pipeline"
+      hint='{ "user": "ada" }'
+      tip="A filter { … } or a pipeline [ … ], in Extended JSON"
+      names={names}
+      fits={isMongoText}
+      views={[{ value: "plan", text: "Plan" }]}
+      draw={() => <PlanView name={name} text={textOf(editor.current, tab)} />}
+      summary={({ rows, next, milliseconds }) => `${plural(rows.length, "document")}${next ? ", more to come" : ""} from ${name.coll} · ${decimals(milliseconds, 0)} ms`}
+      plain={plain}
+      linkOf={({ rows, isFind }, n) => (isFind ? inContainer(name.db, name.coll, "items", { item: JSON.stringify((rows[n] as Record<string, Json>)["_id"]) }) : null)}
+      failure={(error) => <Failure error={error} title="The query was refused" />}
+      emptyTitle="No documents"
+    />
   );
 }
 

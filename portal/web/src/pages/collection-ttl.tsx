@@ -2,34 +2,25 @@
 // then the button that does it.
 
 import { useState } from "preact/hooks";
-import { type Forecast, forecastTtl, previewTtl } from "../api/admin";
+import { forecastTtl, previewTtl, previewTtlIndex, ttlHistory } from "../api/admin";
 import type { ContainerName } from "../api/cosmos";
-import { count as countDocuments, createIndex, dropIndex, listIndexes, setExpireAfter } from "../api/mongo";
+import { createIndex, listIndexes, setExpireAfter } from "../api/mongo";
 import { MAX_TTL, exactDuration, parseDuration } from "../lib/duration";
-import { LAST_WRITE, type TtlIndex, datedUntil, ttlIndexes } from "../lib/extended";
-import { brief, count } from "../lib/format";
-import type { Json } from "../lib/life";
+import { LAST_WRITE, type TtlIndex, ttlIndexes } from "../lib/extended";
+import { count } from "../lib/format";
 import { refreshCatalog } from "../state/catalog";
-import { now } from "../state/clock";
 import { readOnly } from "../state/session";
-import { failed, toast } from "../state/toasts";
-import { Button, Dialog, Failure, Field, Notice, inputValue } from "../ui/controls";
-import { useEvery, useLoad } from "../ui/load";
-import { CONFIRM_SHARE, Confirm, Headline, Histogram, type Outlook, shareAtOnce } from "./outlook";
-import { Purge, Upcoming } from "./ttl";
-
-/** An index that is to be made or changed. */
-interface Proposal {
-  /** The index as it is; null for a new one. */
-  present: TtlIndex | null;
-  field: string;
-  seconds: number;
-}
+import { Button, Failure, Field, inputValue } from "../ui/controls";
+import { useFresh, useLoad } from "../ui/load";
+import { DropIndex } from "./drop-index";
+import { Owners, Preview } from "./outlook";
+import { Changes, Purge, Upcoming } from "./ttl";
 
 export function CollectionTtl({ name }: { name: ContainerName }) {
   const indexes = useLoad(async () => ttlIndexes(await listIndexes(name)), [name.db, name.coll]);
   const forecast = useLoad(() => forecastTtl(name), [name.db, name.coll]);
-  useEvery(5_000, forecast.reload);
+  const history = useLoad(() => ttlHistory(name), [name.db, name.coll]);
+  useFresh(forecast);
   const [editing, setEditing] = useState<TtlIndex | null>(null);
   const [dropping, setDropping] = useState<TtlIndex | null>(null);
   const changed = (): void => {
@@ -37,6 +28,7 @@ export function CollectionTtl({ name }: { name: ContainerName }) {
     setDropping(null);
     indexes.reload();
     forecast.reload();
+    history.reload();
     void refreshCatalog();
   };
   if (!indexes.value || !forecast.value) {
@@ -51,7 +43,7 @@ export function CollectionTtl({ name }: { name: ContainerName }) {
         {indexes.value.length === 0 ? (
           <p class="faint">None: nothing expires, and a <code>ttl</code> field is plain data.</p>
         ) : (
-          <table class="plain-table">
+          <div class="table-box"><table class="plain-table">
             <thead><tr><th>Index</th><th>Field</th><th>Expires</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
             <tbody>
               {indexes.value.map((index) => (
@@ -59,20 +51,20 @@ export function CollectionTtl({ name }: { name: ContainerName }) {
                   <td class="mono">{index.name}</td>
                   <td><code>{index.field}</code>{index.partial && <div class="small faint mono">only {JSON.stringify(index.partial)}</div>}</td>
                   <td>{words(index)}</td>
-                  <td class="row end">
+                  <td><div class="row end">
                     {!readOnly.value && (
                       <>
                         <Button kind="quiet" label={`Change ${index.name}`} onClick={() => setEditing(index)}>Change</Button>
                         <Button kind="quiet" icon="trash" label={`Drop ${index.name}`} onClick={() => setDropping(index)} />
                       </>
                     )}
-                  </td>
+                  </div></td>
                 </tr>
               ))}
             </tbody>
-          </table>
+          </table></div>
         )}
-        {!readOnly.value && <Form key={`${editing?.name ?? ""}/${editing?.seconds ?? ""}/${indexes.value.length}`} name={name} present={editing} onDone={changed} onCancel={editing ? () => setEditing(null) : null} />}
+        {!readOnly.value && <Form key={`${editing?.name ?? ""}/${editing?.seconds ?? ""}/${indexes.value.length}`} name={name} present={editing} indexCount={indexes.value.length} onDone={changed} onCancel={editing ? () => setEditing(null) : null} />}
       </section>
       <section class="card stack" aria-labelledby="own-rule">
         <div class="row wrap"><h2 id="own-rule" class="grow">Each document's own ttl</h2><span class={rule ? "badge good" : "badge"}>{rule ? (rule.seconds === -1 ? "On, no default" : `On, ${exactDuration(rule.seconds)}`) : "Off"}</span></div>
@@ -83,9 +75,12 @@ export function CollectionTtl({ name }: { name: ContainerName }) {
       </section>
       <div class="columns even">
         <Upcoming forecast={forecast.value} />
-        <Purge forecast={forecast.value} />
+        <div class="stack">
+          <Purge forecast={forecast.value} />
+          <Changes title="Changes of the default" none="No TTL index on the last write was made or changed." changes={history.value} />
+        </div>
       </div>
-      {dropping && <Drop name={name} index={dropping} onClose={() => setDropping(null)} onDone={changed} />}
+      {dropping && <DropIndex name={name} index={dropping.name} loss={`Documents no longer expire ${words(dropping)}. What has expired already does not come back.`} onClose={() => setDropping(null)} onDone={changed} />}
     </div>
   );
 }
@@ -95,7 +90,7 @@ function words(index: Pick<TtlIndex, "field" | "seconds">): string {
   return index.seconds === 0 ? "at the date" : `${exactDuration(index.seconds)} after the date`;
 }
 
-function Form({ name, present, onDone, onCancel }: { name: ContainerName; present: TtlIndex | null; onDone: () => void; onCancel: (() => void) | null }) {
+function Form({ name, present, indexCount, onDone, onCancel }: { name: ContainerName; present: TtlIndex | null; indexCount: number; onDone: () => void; onCancel: (() => void) | null }) {
   const [field, setField] = useState(present?.field ?? "");
   const [text, setText] = useState(present === null ? "" : present.seconds > 0 ? exactDuration(present.seconds) : String(present.seconds));
   const isRule = field === LAST_WRITE;
@@ -115,86 +110,23 @@ function Form({ name, present, onDone, onCancel }: { name: ContainerName; presen
           {(props) => <input {...props} class="input mono" placeholder="1 h" autocomplete="off" value={text} onInput={(event) => setText(inputValue(event))} />}
         </Field>
       </div>
-      {validField && validSeconds && !same ? <Preview key={`${field}/${seconds}`} name={name} proposal={{ present, field, seconds }} onDone={onDone} onCancel={onCancel} />
+      {validField && validSeconds && !same ? (
+        <Preview
+          key={`${field}/${seconds}`}
+          name={name}
+          load={() => (isRule ? previewTtl(name, seconds) : previewTtlIndex(name, present ? { index: present.name } : { field }, seconds))}
+          save={() => (present ? setExpireAfter(name, present.name, seconds) : createIndex(name, JSON.stringify({ key: { [field]: 1 }, name: `${field}_1`, expireAfterSeconds: seconds })))}
+          saved={`${name.coll}: documents expire ${words({ field, seconds })}`}
+          notSaved="The TTL index was not set"
+          saveLabel={present ? "Save" : "Make TTL index"}
+          onSaved={onDone}
+          discardLabel="Cancel"
+          onDiscard={onCancel}
+        >
+          {(it) => (isRule ? <Owners it={it} /> : indexCount > (present ? 1 : 0) && <p class="small faint">Together with the other TTL indexes: the earliest end counts.</p>)}
+        </Preview>
+      )
       : onCancel && <div class="row end"><Button onClick={onCancel}>Cancel</Button></div>}
     </div>
-  );
-}
-
-/** What a date index would take, counted by its own rule: the earliest date counts, and other values do not. */
-async function outlookOf(name: ContainerName, { present, field, seconds }: Proposal): Promise<Outlook> {
-  const time = now.peek();
-  const only = present?.partial ?? null;
-  const matching = (filter: Json): Promise<number> => countDocuments(name, only ? { $and: [only, filter] } : filter);
-  const until = (ahead: number): Promise<number> => matching(datedUntil(field, time + ahead - seconds));
-  const [live, dated, atOnce, hour, day, month] = await Promise.all([countDocuments(name, {}), matching({ [field]: { $type: "date" } }), until(0), until(3600), until(86_400), until(30 * 86_400)]);
-  const documents = (n: number): { documents: number; bytes: null } => ({ documents: n, bytes: null });
-  return {
-    live: documents(live),
-    expiresAtOnce: documents(atOnce),
-    expiresWithinHour: documents(hour - atOnce),
-    expiresWithinDay: documents(day - hour),
-    expiresWithin30Days: documents(month - day),
-    expiresLater: documents(dated - month),
-    neverExpires: documents(live - dated),
-  };
-}
-
-function Preview({ name, proposal, onDone, onCancel }: { name: ContainerName; proposal: Proposal; onDone: () => void; onCancel: (() => void) | null }) {
-  const { present, field, seconds } = proposal;
-  const preview = useLoad((): Promise<Outlook | Forecast> => (field === LAST_WRITE ? previewTtl(name, seconds) : outlookOf(name, proposal)), [name.db, name.coll, field, seconds]);
-  const [asking, setAsking] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const it = preview.value;
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      if (present) await setExpireAfter(name, present.name, seconds);
-      else await createIndex(name, JSON.stringify({ key: { [field]: 1 }, name: `${field}_1`, expireAfterSeconds: seconds }));
-      toast({ tone: "good", text: `${name.coll}: documents expire ${words({ field, seconds })}` });
-      onDone();
-    } catch (error) {
-      failed("The TTL index was not set", error);
-      setBusy(false);
-      setAsking(false);
-    }
-  };
-  if (!it) return preview.error ? <Failure error={preview.error} title="There is no preview" /> : <div class="preview loading"><span class="faint">Looking at what it would do…</span></div>;
-  const share = shareAtOnce(it);
-  const mustConfirm = share > CONFIRM_SHARE;
-  return (
-    <div class="preview stack" role="region" aria-label="Preview">
-      <Headline it={it} share={share} />
-      <Histogram it={it} />
-      {field !== LAST_WRITE && <p class="small faint">By the dates in <code>{field}</code> alone; other TTL indexes may take documents earlier.</p>}
-      <div class="row end">
-        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
-        <Button kind={mustConfirm ? "danger" : "primary"} icon="save" busy={busy} onClick={() => (mustConfirm ? setAsking(true) : void save())}>
-          {mustConfirm ? `Save and expire ${brief(it.expiresAtOnce.documents)} at once…` : present ? "Save" : "Make TTL index"}
-        </Button>
-      </div>
-      {asking && <Confirm name={name} it={it} share={share} busy={busy} onClose={() => setAsking(false)} onConfirm={() => void save()} />}
-    </div>
-  );
-}
-
-function Drop({ name, index, onClose, onDone }: { name: ContainerName; index: TtlIndex; onClose: () => void; onDone: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const drop = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      await dropIndex(name, index.name);
-      toast({ tone: "good", text: `Dropped ${index.name}` });
-      onDone();
-    } catch (error) {
-      failed(`${index.name} was not dropped`, error);
-      onClose();
-    }
-  };
-  return (
-    <Dialog title={`Drop ${index.name}`} onClose={onClose}>
-      <Notice>Documents no longer expire {words(index)}. What has expired already does not come back.</Notice>
-      <div class="row end"><Button onClick={onClose}>Keep it</Button><Button kind="danger" busy={busy} onClick={() => void drop()}>Drop the index</Button></div>
-    </Dialog>
   );
 }

@@ -38,7 +38,7 @@ export function ContainerPage({ name, page, rest }: { name: ContainerName; page:
   return (
     <div class="container-page">
       <header class="container-head">
-        <h1 title={`${name.db} / ${name.coll}`}><span class="faint">{name.db} /</span> {name.coll}</h1>
+        <h1 title={`${name.db} / ${name.coll}`}><span class="faint hide-small">{name.db} / </span>{name.coll}</h1>
         {container.isCollection && <span class="badge">MongoDB</span>}
         {admin && <span class="faint small nowrap" data-testid="container-size">{plural(container.live.documents, "document")} · {bytes(container.live.bytes)}</span>}
       </header>
@@ -46,7 +46,7 @@ export function ContainerPage({ name, page, rest }: { name: ContainerName; page:
         label={`Pages of ${name.coll}`}
         items={pages.map(([id, text, path]) => ({ href: inContainer(name.db, name.coll, path), text, current: page === id }))}
       />
-      <div class="container-body">
+      <div class="container-body" key={`${page}/${page === "query" ? "" : (rest[0] ?? "")}`}>
         {page === "items" && (container.isCollection ? <CollectionItems name={name} container={container} /> : <Items name={name} container={container} />)}
         {page === "query" && <Query name={name} isCollection={container.isCollection} tabId={rest[0] ?? null} />}
         {page === "ttl" && admin && (container.isCollection ? <CollectionTtl name={name} /> : <TimeToLive name={name} />)}

@@ -7,7 +7,10 @@ import { ApiError } from "../api/http";
 import { cell, at, withoutSystem } from "../lib/document";
 import { count, utc } from "../lib/format";
 import type { Item, Json } from "../lib/life";
-import { go, route, withParams } from "../state/route";
+import { keepVersions } from "../api/mongo";
+import { go, inContainer, route, withParams } from "../state/route";
+import { readOnly } from "../state/session";
+import { failed } from "../state/toasts";
 import { Button, Empty, Failure, Segmented, inputValue } from "../ui/controls";
 
 type Kind = "latest" | "all";
@@ -58,12 +61,15 @@ export function Feed({ name, container }: { name: ContainerName; container: Cont
           </select>
         )}
         <Button icon={paused ? "play" : "pause"} pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</Button>
-        <Button onClick={clear} disabled={entries.length === 0}>Clear</Button>
+        <Button icon="trash" label="Clear the list" onClick={clear} disabled={entries.length === 0} />
       </div>
       {error !== null && <Failure error={error} />}
       {kind === "all" && logKept === false ? (
-        <Empty title="Only latest versions are kept" action={<a class="button" href={`#/c/${encodeURIComponent(name.db)}/${encodeURIComponent(name.coll)}/settings/policies`}>Change the policy</a>}>
-          To see deletes and expiries, this container has to keep all versions.
+        <Empty
+          title="Only latest versions are kept"
+          action={!container.isCollection ? <a class="button" href={inContainer(name.db, name.coll, "settings/policies")}>Change the policy</a> : !readOnly.value && <Button onClick={() => void keepVersions(name).then(() => setLogKept(true), (error: unknown) => failed("They are not kept", error))}>Keep them from now on</Button>}
+        >
+          {container.isCollection ? "To see deletes and expiries, this collection has to keep all versions, as one with a change stream does." : "To see deletes and expiries, this container has to keep all versions."}
         </Empty>
       ) : shown.length === 0 ? (
         <Empty title={paused ? "Paused" : "Waiting for changes"}>{entries.length > 0 ? "Nothing passes the filter." : kind === "all" ? "Writes, deletes and expiries appear here as they happen." : "Writes appear here as they happen."}</Empty>

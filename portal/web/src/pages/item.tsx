@@ -1,22 +1,20 @@
-// One item: its JSON, its life, and what to do when somebody else was faster.
+// One item of a container: reading and writing it, and its life.
 
 import { useEffect, useState } from "preact/hooks";
 import type { ContainerOverview } from "../api/admin";
 import { type ContainerName, type ItemRef, createItem, patchItem, readItem, refOf, replaceItem } from "../api/cosmos";
 import { ApiError } from "../api/http";
 import { withoutSystem } from "../lib/document";
-import { diffLines } from "../lib/diff";
-import { MAX_TTL, exactDuration, parseDuration } from "../lib/duration";
+import { exactDuration } from "../lib/duration";
 import { utc } from "../lib/format";
 import { type Item, type Json, lifeOf, lifeWords } from "../lib/life";
 import { refreshCatalog } from "../state/catalog";
-import { now } from "../state/clock";
 import { go, inContainer } from "../state/route";
 import { isAdministrator, readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
-import { Button, CopyButton, Dialog, Empty, Failure, Field, inputValue } from "../ui/controls";
-import { Editor } from "../ui/editor";
-import { useAction } from "./shortcuts";
+import { Button } from "../ui/controls";
+import { Conflict, ItemFrame } from "./item-frame";
+import { ExpireIn, LifeCard } from "./life-card";
 
 interface Props {
   name: ContainerName;
@@ -94,8 +92,6 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
       setBusy(false);
     }
   };
-  useAction("save", () => void save());
-
   const patch = async (operations: Json[], done: string): Promise<void> => {
     if (!item || !itemRef) return;
     setBusy(true);
@@ -114,37 +110,31 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
 
   const gone = problem instanceof ApiError && problem.status === 404 && !item;
   return (
-    <section class="panel" aria-label={isNew ? "New item" : `Item ${itemRef.id}`}>
-      <header class="panel-head">
-        <h2 class="grow ellipsis mono">{isNew ? "New item" : itemRef.id}</h2>
-        {item && <CopyButton text={JSON.stringify(item, null, 2)} label="Copy as JSON" />}
-        {item && !readOnly.value && <Button kind="quiet" icon="trash" label="Delete this item" onClick={() => onDelete(item)} />}
-        <Button kind="quiet" icon="close" label="Close the item" onClick={onClose} />
-      </header>
-      {gone ? (
-        <Empty title="This item is gone" action={<Button onClick={onClose}>Close</Button>}>It was deleted, or its time has come.</Empty>
-      ) : (
-        <>
-          {item && <LifeCard name={name} item={item} container={container} busy={busy} onPatch={(operations, done) => void patch(operations, done)} />}
-          {problem !== null && <Failure error={problem} />}
-          <div class="panel-editor">
-            {(isNew || item) && <Editor language="json" label="The item as JSON" value={text} readOnly={readOnly.value} onChange={setText} onSave={() => void save()} />}
-          </div>
-          <footer class="panel-foot row">
-            <span class="grow small faint ellipsis" role="status">{typeof parsed === "string" ? parsed : item ? `etag ${item._etag.replaceAll('"', "")}` : "The partition key has to have a value."}</span>
-            {!readOnly.value && (
-              <>
-                {!isNew && changed && <Button onClick={() => item && setText(pretty(item))}>Discard</Button>}
-                <Button kind="primary" icon="save" keys="Ctrl+S" busy={busy} disabled={!changed || typeof parsed === "string"} onClick={() => void save()}>{isNew ? "Make it" : "Save"}</Button>
-              </>
-            )}
-          </footer>
-        </>
-      )}
+    <>
+      <ItemFrame
+        title={isNew ? "" : itemRef.id}
+        isNew={isNew}
+        gone={gone}
+        copy={item && JSON.stringify(item, null, 2)}
+        text={text}
+        onText={setText}
+        wrong={typeof parsed === "string" ? parsed : null}
+        changed={changed}
+        busy={busy}
+        problem={problem}
+        note={item ? `etag ${item._etag.replaceAll('"', "")}` : "The partition key has to have a value."}
+        onSave={() => void save()}
+        onDiscard={() => item && setText(pretty(item))}
+        onDelete={() => item && onDelete(item)}
+        onClose={onClose}
+      >
+        {item && <ItemLife name={name} item={item} container={container} busy={busy} onPatch={(operations, done) => void patch(operations, done)} />}
+      </ItemFrame>
       {conflict && (
         <Conflict
           mine={text}
-          theirs={conflict}
+          theirs={pretty(conflict)}
+          words={`While you were editing, it was written at ${utc(conflict._ts)} (status 412).`}
           onClose={() => setConflict(null)}
           onTake={() => (show(conflict), onWritten(conflict))}
           onOverwrite={() => {
@@ -154,7 +144,7 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
           }}
         />
       )}
-    </section>
+    </>
   );
 }
 
@@ -169,25 +159,22 @@ function parse(text: string): Record<string, Json> | string {
   }
 }
 
-function LifeCard({ name, item, container, busy, onPatch }: { name: ContainerName; item: Item; container: ContainerOverview; busy: boolean; onPatch: (operations: Json[], done: string) => void }) {
+function ItemLife({ name, item, container, busy, onPatch }: { name: ContainerName; item: Item; container: ContainerOverview; busy: boolean; onPatch: (operations: Json[], done: string) => void }) {
   const [asking, setAsking] = useState(false);
   const life = lifeOf(item, container.defaultTtl);
-  const left = life.deadline === null ? null : life.deadline - now.value;
-  const share = left !== null && life.seconds ? Math.max(0, Math.min(1, left / life.seconds)) : null;
-  const has = item.ttl !== undefined;
   return (
-    <section class={`life-card ${life.rule}`} aria-label="Life of the item">
-      <div class="life-line">
-        <strong class="life-big">{life.deadline === null ? (life.rule === "pinned" ? "Pinned" : "Never expires") : left! <= 0 ? "Gone" : `${exactDuration(left!)} left`}</strong>
-        {life.deadline !== null && <span class="faint small">gone at {utc(life.deadline)}</span>}
-      </div>
-      {share !== null && <progress class="life-bar" max={1} value={share} aria-label="Life that is left" />}
-      <p class="small">{lifeWords(life)}</p>
-      {life.deadline !== null && (
-        <p class="small mono sum">
+    <LifeCard
+      deadline={life.deadline}
+      word={life.rule === "pinned" ? "Pinned" : "Never expires"}
+      seconds={life.seconds}
+      tone={life.rule}
+      words={lifeWords(life)}
+      sum={life.deadline !== null && (
+        <>
           <span title="The last write">_ts {item._ts}</span> + <span title={life.rule === "own" ? "The item's own ttl" : "The container's default"}>{life.rule === "own" ? "ttl" : "default"} {life.seconds}</span> = {life.deadline}
-        </p>
+        </>
       )}
+    >
       {life.rule === "off" ? (
         isAdministrator.value && <a class="small" href={inContainer(name.db, name.coll, "ttl")}>Turn time to live on</a>
       ) : (
@@ -196,50 +183,11 @@ function LifeCard({ name, item, container, busy, onPatch }: { name: ContainerNam
             {life.deadline !== null && <Button icon="refresh" disabled={busy} label="A write that changes nothing else" onClick={() => onPatch([], "The countdown starts again")}>Restart countdown</Button>}
             {life.rule !== "pinned" && <Button icon="pin" disabled={busy} onClick={() => onPatch([{ op: "set", path: "/ttl", value: -1 }], "Pinned: it never expires")}>Never expire</Button>}
             <Button icon="clock" disabled={busy} onClick={() => setAsking(true)}>Expire in…</Button>
-            {has && <Button disabled={busy} onClick={() => onPatch([{ op: "remove", path: "/ttl" }], "The container's default counts again")}>Use default</Button>}
+            {item.ttl !== undefined && <Button disabled={busy} onClick={() => onPatch([{ op: "remove", path: "/ttl" }], "The container's default counts again")}>Use default</Button>}
           </div>
         )
       )}
       {asking && <ExpireIn onClose={() => setAsking(false)} onChoose={(seconds) => (setAsking(false), onPatch([{ op: "set", path: "/ttl", value: seconds }], `Expires in ${exactDuration(seconds)}`))} />}
-    </section>
-  );
-}
-
-function ExpireIn({ onChoose, onClose }: { onChoose: (seconds: number) => void; onClose: () => void }) {
-  const [text, setText] = useState("1 h");
-  const seconds = parseDuration(text);
-  const valid = seconds !== null && seconds >= 1 && seconds <= MAX_TTL;
-  return (
-    <Dialog title="Expire in…" onClose={onClose}>
-      <form class="stack" onSubmit={(event) => (event.preventDefault(), valid && onChoose(seconds))}>
-        <Field label="How long from now" error={valid ? null : "Give seconds, or something like 90 min or 7 d."} hint={valid ? `ttl ${seconds}: gone at ${utc(now.value + seconds)}` : undefined}>
-          {(props) => <input {...props} class="input mono" value={text} autofocus onInput={(event) => setText(inputValue(event))} />}
-        </Field>
-        <div class="row wrap">{["10 min", "1 h", "1 d", "7 d", "30 d"].map((each) => <Button key={each} onClick={() => setText(each)}>{each}</Button>)}</div>
-        <div class="row end"><Button onClick={onClose}>Cancel</Button><Button kind="primary" submit disabled={!valid}>Set it</Button></div>
-      </form>
-    </Dialog>
-  );
-}
-
-function Conflict({ mine, theirs, onTake, onOverwrite, onClose }: { mine: string; theirs: Item; onTake: () => void; onOverwrite: () => void; onClose: () => void }) {
-  const lines = diffLines(mine, pretty(theirs));
-  return (
-    <Dialog title="Somebody else changed this item" onClose={onClose} wide>
-      <p>While you were editing, it was written at {utc(theirs._ts)} (status 412). Nothing of yours is lost; choose what counts.</p>
-      <div class="diff mono" role="table" aria-label="Differences" tabIndex={0}>
-        {lines.map((line, n) => (
-          <div key={n} role="row" class={`diff-line ${line.kind}`}>
-            <span role="cell" class="diff-side">{line.kind === "mine" ? "yours" : line.kind === "theirs" ? "theirs" : ""}</span>
-            <span role="cell" class="prewrap">{line.text}</span>
-          </div>
-        ))}
-      </div>
-      <div class="row end wrap">
-        <Button onClick={onClose}>Keep editing</Button>
-        <Button onClick={onTake}>Take theirs</Button>
-        <Button kind="danger" onClick={onOverwrite}>Overwrite with yours</Button>
-      </div>
-    </Dialog>
+    </LifeCard>
   );
 }

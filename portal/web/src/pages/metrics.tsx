@@ -5,6 +5,7 @@ import { readSamples } from "../api/admin";
 import { brief, bytes, count, decimals } from "../lib/format";
 import { shortDuration } from "../lib/duration";
 import { type Sample, quantile, rate } from "../lib/rates";
+import { choice } from "../state/route";
 import { Chart, type ChartSpec } from "../ui/chart";
 import { Button, Failure, Segmented } from "../ui/controls";
 import { useEvery, useLoad } from "../ui/load";
@@ -14,7 +15,7 @@ type Line = { label: string; colour: string; values: (number | null)[] };
 const SPANS = [{ value: "5", text: "5 min" }, { value: "15", text: "15 min" }, { value: "30", text: "30 min" }] as const;
 
 export function Metrics() {
-  const [minutes, setMinutes] = useState<"5" | "15" | "30">("5");
+  const [minutes, setMinutes] = choice("minutes", ["5", "15", "30"]);
   const [paused, setPaused] = useState(false);
   const kept = useRef<Sample[]>([]);
   const loaded = useLoad(async () => {

@@ -2,29 +2,33 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { columnsOf, valueIn } from "../lib/csv";
-import { cell } from "../lib/document";
 import type { Json } from "../lib/life";
 import { CopyButton, Dialog } from "../ui/controls";
 import { Editor } from "../ui/editor";
 import { type Column, Grid } from "../ui/grid";
+import { Value, widthOf } from "../ui/value";
 
-export function TableView({ rows }: { rows: Json[] }) {
+/** `linkOf` tells where a row can be edited. */
+export function TableView({ rows, linkOf }: { rows: Json[]; linkOf: (row: number) => string | null }) {
   const columns = useMemo(() => columnsOf(rows.slice(0, 1000)).filter((each) => !["_rid", "_self", "_attachments", "_etag"].includes(each)), [rows]);
   const indexed = useMemo(() => rows.map((row, n) => ({ row, n })), [rows]);
   const grid = columns.map((column): Column<{ row: Json; n: number }> => ({
     id: column,
     title: column,
-    least: 7, share: 1,
+    least: widthOf(rows.slice(0, 20).map((row) => valueIn(row, column))),
+    share: 1,
     sortable: false,
-    render: ({ row }) => cell(valueIn(row, column)).slice(0, 200),
+    render: ({ row }) => <Value value={valueIn(row, column)} />,
   }));
-  const [open, setOpen] = useState<Json | undefined>(undefined);
+  const [open, setOpen] = useState<{ row: Json; n: number } | null>(null);
+  const link = open && linkOf(open.n);
   return (
     <>
-      <Grid label="Rows" rows={indexed} columns={grid} rowKey={({ n }) => String(n)} selected={NONE} current={null} onSelect={() => undefined} onOpen={({ row }) => setOpen(row)} onNearEnd={NOTHING} sort={null} onSort={NOTHING} selectable={false} footer={null} />
-      {open !== undefined && (
-        <Dialog title="Row" onClose={() => setOpen(undefined)} wide>
-          <div class="code"><pre tabIndex={0}>{JSON.stringify(open, null, 2)}</pre><CopyButton text={JSON.stringify(open, null, 2)} /></div>
+      <Grid label="Rows" rows={indexed} columns={grid} rowKey={({ n }) => String(n)} selected={NONE} current={null} onSelect={() => undefined} onOpen={setOpen} onNearEnd={NOTHING} sort={null} onSort={NOTHING} selectable={false} footer={null} />
+      {open && (
+        <Dialog title={`Row ${open.n + 1}`} onClose={() => setOpen(null)} wide>
+          <div class="code"><pre tabIndex={0}>{JSON.stringify(open.row, null, 2)}</pre><CopyButton text={JSON.stringify(open.row, null, 2)} /></div>
+          {link && <div class="row end"><a class="button primary" href={link}>Open the item</a></div>}
         </Dialog>
       )}
     </>

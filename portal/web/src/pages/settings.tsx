@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type ContainerDefinition, type ContainerName, type Offer, listOffers, readContainer, replaceContainer, replaceOffer } from "../api/cosmos";
+import { exactDuration } from "../lib/duration";
 import { plural } from "../lib/format";
 import type { Json } from "../lib/life";
 import { inContainer } from "../state/route";
@@ -180,7 +181,7 @@ function Policies({ name, definition, onChanged }: { name: ContainerName; defini
       </section>
       <section class="card stack" aria-labelledby="log">
         <h2 id="log">All versions and deletes</h2>
-        <p class="small faint">{minutes > 0 ? `The change feed keeps every version, delete and expiry for ${minutes} minutes.` : "The change feed has the latest version of each item. Deletes and expiries are not kept."}</p>
+        <p class="small faint">{minutes > 0 ? `The change feed keeps every version, delete and expiry for ${exactDuration(minutes * 60)}.` : "The change feed has the latest version of each item. Deletes and expiries are not kept."}</p>
         {!readOnly.value && <div><Button onClick={() => void setLog(minutes === 0)}>{minutes > 0 ? "Stop keeping them" : "Keep them for a day"}</Button></div>}
         <h2>Other policies</h2>
         {others.map((each) => (

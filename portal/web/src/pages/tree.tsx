@@ -71,15 +71,17 @@ export function Tree() {
 function Leaf({ db, container, onDelete }: { db: DatabaseOverview; container: ContainerOverview; onDelete: (() => void) | null }) {
   const { parts } = route.value;
   const here = parts[0] === "c" && parts[1] === db.name && parts[2] === container.name;
+  const expires = container.defaultTtl !== null || container.ttlIndexes > 0;
+  const dates = container.ttlIndexes > 0 ? `, ${plural(container.ttlIndexes, "TTL index", "TTL indexes")} on dates` : "";
   const size = isAdministrator.value ? `${plural(container.live.documents, "document")}, ${bytes(container.live.bytes)}. ` : "";
   return (
     <li>
       <div class="tree-row">
-        <a class="tree-link leaf" href={inContainer(db.name, container.name, "items")} aria-current={here ? "page" : undefined} title={`${size}Time to live: ${ttlWords(container.defaultTtl)}`}>
+        <a class="tree-link leaf" href={inContainer(db.name, container.name, "items")} aria-current={here ? "page" : undefined} title={`${size}Time to live: ${ttlWords(container.defaultTtl)}${dates}`}>
           <Icon name="container" /> <span class="ellipsis grow">{container.name}</span>
           {container.isCollection && <span class="kind-badge" title="A collection of MongoDB">mongo</span>}
           {isAdministrator.value && <span class="tree-count">{brief(container.live.documents)}</span>}
-          <span class={`ttl-badge ${container.defaultTtl === null ? "off" : "on"}`}>{ttlBadge(container.defaultTtl)}</span>
+          <span class={`ttl-badge ${expires ? "on" : "off"}`}>{ttlBadge(container.defaultTtl, container.ttlIndexes)}</span>
         </a>
         {onDelete && (
           <span class="tree-actions"><Button kind="quiet" icon="trash" label={`Delete container ${container.name}`} onClick={onDelete} /></span>

@@ -1,20 +1,19 @@
 // Time to live: look at what a setting would do, then set it.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type Forecast, forecastTtl, previewTtl, ttlHistory } from "../api/admin";
+import { type Forecast, type TtlChange, forecastTtl, previewTtl, ttlHistory } from "../api/admin";
 import { type ContainerName, readContainer, replaceContainer } from "../api/cosmos";
 import { MAX_TTL, exactDuration, parseDuration, shortDuration, ttlWords } from "../lib/duration";
 import { brief, bytes, count, plural, utc } from "../lib/format";
 import { refreshCatalog } from "../state/catalog";
 import { now } from "../state/clock";
-import { go, inContainer, route, withParams } from "../state/route";
+import { choice, go, inContainer, route, withParams } from "../state/route";
 import { readOnly } from "../state/session";
 import { openTab } from "../state/tabs";
-import { failed, toast } from "../state/toasts";
 import { Chart, type ChartSpec } from "../ui/chart";
 import { Button, Failure, Field, Notice, Segmented, inputValue } from "../ui/controls";
-import { useEvery, useLoad } from "../ui/load";
-import { CONFIRM_SHARE, Confirm, Headline, Histogram, shareAtOnce } from "./outlook";
+import { useFresh, useLoad } from "../ui/load";
+import { Owners, Preview } from "./outlook";
 
 type Mode = "off" | "noDefault" | "seconds";
 
@@ -25,7 +24,7 @@ const PRESETS = ["1 h", "1 d", "7 d", "30 d", "90 d", "1 y"];
 export function TimeToLive({ name }: { name: ContainerName }) {
   const forecast = useLoad(() => forecastTtl(name), [name.db, name.coll]);
   const history = useLoad(() => ttlHistory(name), [name.db, name.coll]);
-  useEvery(5_000, forecast.reload);
+  useFresh(forecast);
   const reload = (): void => {
     forecast.reload();
     history.reload();
@@ -39,21 +38,7 @@ export function TimeToLive({ name }: { name: ContainerName }) {
         <Upcoming forecast={forecast.value} />
         <div class="stack">
           <Purge forecast={forecast.value} />
-          <section class="card stack" aria-labelledby="history">
-            <h2 id="history">Changes</h2>
-            {history.value?.length === 0 && <p class="faint">The default has not been changed since the container was made.</p>}
-            <ol class="history">
-              {history.value?.map((change, n) => (
-                <li key={n}>
-                  <span class="history-what"><b>{ttlWords(change.to)}</b> <span class="faint">was {ttlWords(change.from)}</span></span>
-                  <time class="faint small">{utc(change.at)}</time>
-                  {!readOnly.value && change.from !== forecast.value!.presentDefault && (
-                    <Button kind="quiet" label="Proposes the setting from before; you see what it does first" onClick={() => propose(change.from)}>Revert</Button>
-                  )}
-                </li>
-              ))}
-            </ol>
-          </section>
+          <Changes title="Changes" none="The default has not been changed since the container was made." changes={history.value} mayRevert={(change) => !readOnly.value && change.from !== forecast.value!.presentDefault} />
         </div>
       </div>
     </div>
@@ -111,7 +96,33 @@ function Setting({ name, present, onChanged }: { name: ContainerName; present: n
           {!readOnly.value && <div class="row wrap presets">{PRESETS.map((each) => <Button key={each} pressed={parseDuration(each) === seconds} onClick={() => setText(each)}>{each}</Button>)}</div>}
         </div>
       )}
-      {changed && <Preview key={String(proposed)} name={name} present={present} proposed={proposed} onDiscard={discard} onSaved={() => (go(withParams({ propose: null }), true), onChanged())} />}
+      {changed && (
+        <Preview
+          key={String(proposed)}
+          name={name}
+          load={() => previewTtl(name, proposed)}
+          save={() => setDefault(name, proposed)}
+          saved={`Time to live of ${name.coll}: ${ttlWords(proposed)}`}
+          notSaved="Time to live was not changed"
+          saveLabel="Save"
+          onSaved={() => (go(withParams({ propose: null }), true), onChanged())}
+          discardLabel="Discard"
+          onDiscard={discard}
+        >
+          {(it) => (
+            <>
+              <Owners it={it}>
+                {it.expiresAtOnce.documents > 0 && (
+                  <Button kind="quiet" onClick={() => go(inContainer(name.db, name.coll, `query/${openTab(name, doomedQuery(proposed), "Would expire").id}`))}>See these documents</Button>
+                )}
+              </Owners>
+              {proposed !== null && modeOf(present) === "off" && (
+                <Notice>The system will automatically delete items based on the TTL value (in seconds) you provide, without needing a delete operation explicitly issued by a client application.</Notice>
+              )}
+            </>
+          )}
+        </Preview>
+      )}
       {!changed && mode === "seconds" && present !== null && present > 0 && <p class="small faint">This is the present setting. Change it to see what another one would do; nothing happens until you save.</p>}
     </section>
   );
@@ -126,60 +137,11 @@ function Choice({ mode, value, onChoose, title, children }: { mode: Mode; value:
   );
 }
 
-/** What a proposal would do; saving is down here, below what it does. */
-function Preview({ name, present, proposed, onSaved, onDiscard }: { name: ContainerName; present: number | null; proposed: number | null; onSaved: () => void; onDiscard: () => void }) {
-  const preview = useLoad(() => previewTtl(name, proposed), [name.db, name.coll, proposed]);
-  useEvery(5_000, preview.reload);
-  const [asking, setAsking] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const it = preview.value;
-
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      const { value } = await readContainer(name);
-      if (proposed === null) delete value.defaultTtl;
-      else value.defaultTtl = proposed;
-      await replaceContainer(name, value);
-      toast({ tone: "good", text: `Time to live of ${name.coll}: ${ttlWords(proposed)}` });
-      onSaved();
-    } catch (error) {
-      failed("Time to live was not changed", error);
-      setBusy(false);
-      setAsking(false);
-    }
-  };
-  if (!it) return preview.error ? <Failure error={preview.error} title="There is no preview" /> : <div class="preview loading"><span class="faint">Looking at what it would do…</span></div>;
-
-  const share = shareAtOnce(it);
-  const mustConfirm = share > CONFIRM_SHARE;
-  return (
-    <div class="preview stack" role="region" aria-label="Preview">
-      <Headline it={it} share={share} />
-      <Histogram it={it} />
-      <div class="row wrap small">
-        <span><b data-testid="own-count">{count(it.ownTtl.documents)}</b> with their own ttl</span>
-        <span><b data-testid="pinned-count">{count(it.pinned.documents)}</b> pinned (ttl −1)</span>
-        <span><b>{count(it.neverExpires.documents)}</b> never expire</span>
-        <span class="grow" />
-        {it.expiresAtOnce.documents > 0 && (
-          <Button kind="quiet" onClick={() => go(inContainer(name.db, name.coll, `query/${openTab(name, doomedQuery(proposed), "Would expire").id}`))}>See these documents</Button>
-        )}
-      </div>
-      {proposed !== null && modeOf(present) === "off" && (
-        <Notice>The system will automatically delete items based on the TTL value (in seconds) you provide, without needing a delete operation explicitly issued by a client application.</Notice>
-      )}
-      {!readOnly.value && (
-        <div class="row end">
-          <Button onClick={onDiscard}>Discard</Button>
-          <Button kind={mustConfirm ? "danger" : "primary"} icon="save" busy={busy} onClick={() => (mustConfirm ? setAsking(true) : void save())}>
-            {mustConfirm ? `Save and expire ${brief(it.expiresAtOnce.documents)} at once…` : "Save"}
-          </Button>
-        </div>
-      )}
-      {asking && <Confirm name={name} it={it} share={share} busy={busy} onClose={() => setAsking(false)} onConfirm={() => void save()} />}
-    </div>
-  );
+async function setDefault(name: ContainerName, ttl: number | null): Promise<void> {
+  const { value } = await readContainer(name);
+  if (ttl === null) delete value.defaultTtl;
+  else value.defaultTtl = ttl;
+  await replaceContainer(name, value);
 }
 
 /** What would be gone at once, as a query. */
@@ -190,8 +152,27 @@ function doomedQuery(proposed: number | null): string {
   return `-- Documents that a default of ${proposed} seconds would expire at once\nSELECT c.id, c._ts, c.ttl FROM c\nWHERE (NOT IS_INTEGER(c.ttl) AND c._ts + ${proposed} <= ${nowSeconds})\n   OR ${own}`;
 }
 
+/** How the default was changed, the latest change first. */
+export function Changes({ title, none, changes, mayRevert }: { title: string; none: string; changes: TtlChange[] | null; mayRevert?: (change: TtlChange) => boolean }) {
+  return (
+    <section class="card stack" aria-labelledby="history">
+      <h2 id="history">{title}</h2>
+      {changes?.length === 0 && <p class="faint">{none}</p>}
+      <ol class="history">
+        {changes?.map((change, n) => (
+          <li key={n}>
+            <span class="history-what"><b>{ttlWords(change.to)}</b> <span class="faint">was {ttlWords(change.from)}</span></span>
+            <time class="faint small">{utc(change.at)}</time>
+            {mayRevert?.(change) && <Button kind="quiet" label="Proposes the setting from before; you see what it does first" onClick={() => propose(change.from)}>Revert</Button>}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
 export function Upcoming({ forecast }: { forecast: Forecast }) {
-  const [unit, setUnit] = useState<"hour" | "day">("hour");
+  const [unit, setUnit] = choice("by", ["hour", "day"]);
   const amounts = unit === "hour" ? forecast.hourly.slice(0, 24) : forecast.daily.slice(0, 30);
   const sum = amounts.reduce((sum, each) => sum + each.documents, 0);
   const spec = useMemo((): ChartSpec => ({

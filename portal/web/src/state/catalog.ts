@@ -47,6 +47,7 @@ async function ofToken(link: string): Promise<DatabaseOverview[]> {
     isCollection: false,
     partitionKey: value.partitionKey.paths,
     defaultTtl: value.defaultTtl ?? null,
+    ttlIndexes: 0,
     live: nothing,
     purgeBacklog: nothing,
     purgeLagSeconds: 0,

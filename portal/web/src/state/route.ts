@@ -45,5 +45,12 @@ export function withParams(change: Record<string, string | null>): string {
   return href(route.value.parts, { ...params, ...change });
 }
 
+/** A choice that stands in the address. The first of the options stands for itself. */
+export function choice<T extends string>(name: string, options: readonly T[]): [chosen: T, choose: (value: T) => void] {
+  const written = route.value.params.get(name);
+  const chosen = options.find((option) => option === written) ?? options[0]!;
+  return [chosen, (value) => go(withParams({ [name]: value === options[0] ? null : value }), true)];
+}
+
 export const inContainer = (db: string, coll: string, page: string, params: Record<string, string | null> = {}): string =>
   href(["c", db, coll, ...page.split("/")], params);

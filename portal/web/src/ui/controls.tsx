@@ -153,8 +153,12 @@ export function Dialog({ title, children, onClose, wide }: { title: string; chil
 
 /** Tabs by links: each has its own address. */
 export function LinkTabs({ label, items }: { label: string; items: { href: string; text: string; current: boolean }[] }) {
+  const box = useRef<HTMLElement>(null);
+  const current = items.find((item) => item.current)?.href;
+  // On a small screen the current one may be out of sight.
+  useEffect(() => box.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={box}>
       {items.map((item) => (
         <a key={item.href} href={item.href} aria-current={item.current ? "page" : undefined}>{item.text}</a>
       ))}

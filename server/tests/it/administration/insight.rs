@@ -37,6 +37,7 @@ async fn every_route_wants_a_key_and_a_method_it_has() {
         ("POST", "clock"),
         ("GET", "ttl/shop/carts"),
         ("GET", "ttl/shop/carts/history"),
+        ("POST", "ttl/shop/carts/documents"),
         ("POST", "explain/shop/carts"),
         ("POST", "mongo/shop"),
     ] {

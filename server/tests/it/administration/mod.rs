@@ -2,6 +2,8 @@
 
 mod insight;
 mod mongo;
+mod ttl_command;
+mod ttl_indexes;
 
 use crate::harness::*;
 use crate::signer::Signer;
