@@ -22,9 +22,14 @@ impl Administered {
             .collect();
         documents.push(json!({ "_id": "undated", "open": true }));
         documents.push(json!({ "_id": "list", "at": [date(now + 86_400), "x", date(now - 1800)] }));
-        it.ok("POST", "mongo/shop", &json!({ "insert": "sessions", "documents": documents }).to_string())
-            .await;
+        it.insert(&json!(documents)).await;
         (it, now)
+    }
+
+    /// The name of a command comes first, and the fields of a JSON value need not keep their order.
+    async fn insert(&self, documents: &Value) {
+        let command = format!(r#"{{"insert":"sessions","documents":{documents}}}"#);
+        self.ok("POST", "mongo/shop", &command).await;
     }
 
     async fn index(&self, options: Value) {
@@ -105,7 +110,7 @@ async fn each_document_says_when_it_goes_and_by_which_rule() {
     it.index(json!({ "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 86_400 })).await;
     it.index(json!({ "key": { "_ts": 1 }, "name": "last", "expireAfterSeconds": 172_800 })).await;
     let documents = json!([{ "_id": "short", "ttl": 60 }, { "_id": "pinned", "ttl": -1 }]);
-    it.ok("POST", "mongo/shop", &json!({ "insert": "sessions", "documents": documents }).to_string()).await;
+    it.insert(&documents).await;
     let fates =
         it.fates(json!([0, "list", "undated", "short", "pinned", "missing", { "$numberLong": "5" }])).await;
     let seen: Vec<_> =
