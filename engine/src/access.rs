@@ -121,6 +121,8 @@ pub enum IndexName {
     Path(Vec<u8>),
     /// A composite index, by its place in the policy.
     Composite(u16),
+    /// The words of a text, by the place of the full-text index in the policy. A value is the key of a stem.
+    Text(u16),
 }
 
 /// Values between two ends. An end stands for all values whose encoding begins with it.
@@ -156,7 +158,7 @@ impl ValueRange {
         bytes.get(..end).map(<[u8]>::to_vec)
     }
 
-    fn single(&self) -> Option<&[u8]> {
+    pub(crate) fn single(&self) -> Option<&[u8]> {
         match (&self.low, &self.high) {
             (Bound::Included(low), Bound::Included(high)) if low == high => Some(low),
             _ => None,
@@ -203,6 +205,10 @@ impl IndexName {
                 fields.extend_from_slice(&number.to_be_bytes());
                 (Family::Composite, fields)
             }
+            Self::Text(number) => {
+                fields.extend_from_slice(&number.to_be_bytes());
+                (Family::Text, fields)
+            }
         }
     }
 
@@ -210,14 +216,14 @@ impl IndexName {
     pub(crate) fn prefix_len(&self) -> usize {
         match self {
             Self::Path(path) => 4 + path.len(),
-            Self::Composite(_) => 6,
+            Self::Composite(_) | Self::Text(_) => 6,
         }
     }
 
     /// How many values a key has.
     pub(crate) fn values(&self, container: &Container) -> Result<usize> {
         match self {
-            Self::Path(_) => Ok(1),
+            Self::Path(_) | Self::Text(_) => Ok(1),
             Self::Composite(number) => match container.composites.get(usize::from(*number)) {
                 Some(composite) => Ok(composite.parts.len()),
                 None => Err(Error::IndexChanged),
@@ -232,10 +238,10 @@ impl IndexAccess {
         let (family, fields) = self.index.prefix(epoch);
         let whole = shard.range(family, &fields);
         let at = |value: &[u8]| [&whole.start[..], value].concat();
-        let is_path = matches!(self.index, IndexName::Path(_));
+        let has_one_value = !matches!(self.index, IndexName::Composite(_));
         let ranges = self.ranges.iter().map(|range| {
             let mut keys = whole.clone();
-            if let (Some(value), true) = (range.single(), is_path) {
+            if let (Some(value), true) = (range.single(), has_one_value) {
                 // Within one value entries lie by document, so the hashes narrow them further.
                 self.within.documents(&at(value), &mut keys);
                 return keys;
@@ -264,7 +270,7 @@ impl IndexAccess {
             Reliance::Covered { epoch } => {
                 let covered = match &self.index {
                     IndexName::Path(path) => container.covered.has(path),
-                    IndexName::Composite(_) => container.covered.plain,
+                    IndexName::Composite(_) | IndexName::Text(_) => container.covered.plain,
                 };
                 state.ready && state.epoch == epoch && covered
             }
@@ -289,6 +295,7 @@ impl Lookup {
         match &self.index {
             IndexName::Path(path) => shard.index(epoch, path, &self.value, document),
             IndexName::Composite(number) => shard.composite(epoch, *number, &self.value, document),
+            IndexName::Text(number) => shard.text(epoch, *number, &self.value, document),
         }
     }
 }
@@ -302,6 +309,17 @@ impl Container {
     /// Whether every document has a whole scalar at a path, in the index.
     pub fn covers(&self, path: &[u8]) -> bool {
         self.row.index.ready && self.covered.has(path)
+    }
+
+    /// The full-text index of the text at a path.
+    pub fn text_index(&self, path: &[&str]) -> Option<u16> {
+        let place = self.texts.iter().position(|text| text.segments().iter().eq(path.iter()))?;
+        u16::try_from(place).ok()
+    }
+
+    /// The epoch of the index, if every document has its entries.
+    pub fn whole_index(&self) -> Option<u32> {
+        self.row.index.ready.then_some(self.row.index.epoch)
     }
 
     /// The composite indexes: the segments of each path and whether it descends.

@@ -153,7 +153,7 @@ impl<'a> Changes<'a> {
             Some(record) if container.write_epoch != 0 => {
                 let entries = index::index_entries(container, shard, document, record.body())?;
                 self.fits &= entries.fits;
-                entries.keys
+                entries.entries
             }
             // A document that waits for the indexer has no entries of its new version yet.
             _ => Vec::new(),
@@ -167,7 +167,9 @@ impl<'a> Changes<'a> {
         let new_expiry = after.map(|record| index::expiry_keys(self.shard, document, record));
         let (old_expiry, new_expiry) = (old_expiry.unwrap_or_default(), new_expiry.unwrap_or_default());
 
-        let gone = old.into_iter().filter(|key| new.binary_search_by(|k| k.bytes.cmp(&key.bytes)).is_err());
+        let gone = old
+            .into_iter()
+            .filter(|key| new.binary_search_by(|entry| entry.key.bytes.cmp(&key.bytes)).is_err());
         let gone_expiry = old_expiry.into_iter().filter(|key| !new_expiry.contains(key));
         let gone_secondary =
             old_secondary.into_iter().filter(|key| new_secondary.binary_search(key).is_err());
@@ -178,7 +180,10 @@ impl<'a> Changes<'a> {
             let mut life = Vec::with_capacity(16);
             record.life.encode(&mut life);
             let size = record.size().to_be_bytes();
-            let puts = new.into_iter().map(|key| (key, life.clone()));
+            let puts = new.into_iter().map(|entry| {
+                let value = entry.value(&life);
+                (entry.key, value)
+            });
             let entry = index::secondary_value(document, &life);
             let puts = puts.chain(new_secondary.into_iter().map(|key| (key, entry.clone())));
             let puts = puts.chain(new_expiry.into_iter().map(|key| (key, size.to_vec())));

@@ -160,8 +160,9 @@ impl Walk<'_> {
             let is_indexed = indexed.contains(&document);
             if is_indexed {
                 let entries = index::index_entries(container, shard, &document, record.body())?;
-                for key in entries.keys {
-                    expected.insert(key.bytes, life.clone());
+                for entry in entries.entries {
+                    let value = entry.value(&life);
+                    expected.insert(entry.key.bytes, value);
                 }
                 if !entries.fits {
                     report.problem(format!("the index is said to cover more than {} has", hex(key)));
@@ -203,6 +204,7 @@ impl Walk<'_> {
             Family::Date,
             Family::Index,
             Family::Composite,
+            Family::Text,
             Family::Unique,
             Family::Secondary,
             Family::SecondaryUnique,
@@ -269,7 +271,7 @@ impl Walk<'_> {
 }
 
 fn is_index(family: Family) -> bool {
-    matches!(family, Family::Index | Family::Composite)
+    matches!(family, Family::Index | Family::Composite | Family::Text)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -112,6 +112,8 @@ pub struct Container {
     pub(crate) rules: PathRules,
     pub(crate) unique_keys: Vec<Vec<Path>>,
     pub(crate) composites: Vec<Composite>,
+    /// The paths of full-text indexes.
+    pub(crate) texts: Vec<Path>,
     /// Indexes in the sense of MongoDB.
     pub(crate) secondaries: Vec<Secondary>,
     pub(crate) covered: Covered,
@@ -163,6 +165,10 @@ impl Container {
                 })
                 .collect::<Result<_>>()?,
         };
+        let texts = match indexing.mode {
+            IndexingMode::None => Vec::new(),
+            _ => indexing.texts.iter().map(|path| parse_path(path)).collect::<Result<_>>()?,
+        };
         let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
         let secondaries = definition.index_rules.iter().map(|rule| {
             let filter = compile_filter(&rule.filter, predicates)?;
@@ -178,6 +184,7 @@ impl Container {
             rules,
             unique_keys,
             composites,
+            texts,
             secondaries,
             covered,
             write_epoch,

@@ -72,7 +72,10 @@ pub struct IndexingPolicy {
     /// Indexes over several paths.
     #[serde(default)]
     pub composites: Vec<Vec<CompositePath>>,
-    /// Spatial, vector and full-text indexes, kept as data.
+    /// Paths of texts whose words are indexed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<String>,
+    /// Spatial, vector and full-text indexes as the front-end wrote them.
     #[serde(default)]
     pub others: serde_json::Map<String, serde_json::Value>,
 }
@@ -97,6 +100,7 @@ impl Default for IndexingPolicy {
             included: vec![ROOT_PATTERN.into()],
             excluded: vec!["/\"_etag\"/?".into()],
             composites: Vec::new(),
+            texts: Vec::new(),
             others: serde_json::Map::new(),
         }
     }
@@ -106,6 +110,7 @@ const UNIQUE_KEYS_MAX: usize = 10;
 const UNIQUE_PATHS_MAX: usize = 16;
 const COMPOSITES_MAX: usize = 100;
 const COMPOSITE_PATHS_MAX: usize = 8;
+const TEXTS_MAX: usize = 100;
 const PATTERNS_MAX: usize = 1500;
 
 impl ContainerDefinition {
@@ -220,6 +225,14 @@ impl IndexingPolicy {
                 parse_path(&part.path)?;
             }
         }
+        if self.texts.len() > TEXTS_MAX {
+            return Err(Error::bad_request(format!(
+                "A container has at most {TEXTS_MAX} full-text indexes."
+            )));
+        }
+        for path in &self.texts {
+            parse_path(path)?;
+        }
         Ok(())
     }
 
@@ -229,6 +242,7 @@ impl IndexingPolicy {
             && self.included == other.included
             && self.excluded == other.excluded
             && self.composites == other.composites
+            && self.texts == other.texts
     }
 }
 

@@ -14,28 +14,48 @@ use crate::{
     error::{Error, Result},
     keys::{DocumentKey, Shard},
     record::Record,
+    text,
     ttl::Life,
 };
 
 /// A property deeper or longer than this cannot be told apart in an index key of bounded length.
 const PATH_BYTES_MAX: usize = 4 * 1024;
 
-/// The keys of all value-index entries of one document; each holds the document's life. Sorted, without repeats.
+/// The keys of all index entries of one document. Sorted, without repeats.
 pub(crate) fn index_keys(
     container: &Container,
     shard: Shard,
     document: &DocumentKey,
     body: &RawDocument,
 ) -> Result<Vec<Key>> {
-    index_entries(container, shard, document, body).map(|entries| entries.keys)
+    let entries = index_entries(container, shard, document, body)?.entries;
+    Ok(entries.into_iter().map(|entry| entry.key).collect())
 }
 
-/// The value-index entries of one document.
+/// The index entries of one document.
 pub(crate) struct IndexEntries {
     /// Sorted, without repeats.
-    pub keys: Vec<Key>,
+    pub entries: Vec<IndexEntry>,
     /// Whether the container's coverage holds for this document. If not, it is to be narrowed before the write.
     pub fits: bool,
+}
+
+/// One index entry.
+pub(crate) struct IndexEntry {
+    pub key: Key,
+    /// What it holds after the document's life.
+    pub tail: Vec<u8>,
+}
+
+impl IndexEntry {
+    fn bare(key: Key) -> Self {
+        Self { key, tail: Vec::new() }
+    }
+
+    /// What it holds, of a document with this life.
+    pub fn value(&self, life: &[u8]) -> Vec<u8> {
+        [life, &self.tail].concat()
+    }
 }
 
 /// Like [`index_keys`], for whoever is about to write them.
@@ -47,7 +67,7 @@ pub(crate) fn index_entries(
 ) -> Result<IndexEntries> {
     let mut fitting = Fitting::new(&container.covered);
     let epoch = container.row.index.epoch;
-    let mut keys = Vec::with_capacity(16);
+    let mut entries = Vec::with_capacity(16);
     let mut encoded = Vec::with_capacity(64);
     let mut path_bytes_max = 0;
     walk::walk_leaves(body, &container.rules, &mut |path, value| {
@@ -58,7 +78,7 @@ pub(crate) fn index_entries(
         fitting.leaf(path, value);
         encoded.clear();
         keycode::push_value(&mut encoded, value, Order::Cosmos);
-        keys.push(shard.index(epoch, path, &encoded, document));
+        entries.push(IndexEntry::bare(shard.index(epoch, path, &encoded, document)));
     })?;
     if path_bytes_max > PATH_BYTES_MAX {
         return Err(Error::bad_request(format!(
@@ -73,12 +93,15 @@ pub(crate) fn index_entries(
             fitting.part(part);
             push_component(&mut encoded, part, *descending);
         }
-        keys.push(shard.composite(epoch, number as u16, &encoded, document));
+        entries.push(IndexEntry::bare(shard.composite(epoch, number as u16, &encoded, document)));
     }
-    keys.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
-    keys.dedup_by(|a, b| a.bytes == b.bytes);
+    for (number, path) in container.texts.iter().enumerate() {
+        text::push_entries(&mut entries, shard, (epoch, number as u16), path, document, body);
+    }
+    entries.sort_unstable_by(|a, b| a.key.bytes.cmp(&b.key.bytes));
+    entries.dedup_by(|a, b| a.key.bytes == b.key.bytes);
     let unindexed = container.definition().indexing.mode == IndexingMode::None;
-    Ok(IndexEntries { keys, fits: unindexed || fitting.fits() })
+    Ok(IndexEntries { entries, fits: unindexed || fitting.fits() })
 }
 
 fn push_component(out: &mut Vec<u8>, value: Option<RawBsonRef<'_>>, descending: bool) {

@@ -111,8 +111,9 @@ impl Engine {
                 self.narrow_coverage(container, &[record.body()]).await?;
                 return Ok(true);
             }
-            for key in entries.keys {
-                batch.puts.push(Put { key, value: life.clone(), marks: Vec::new() });
+            for entry in entries.entries {
+                let value = entry.value(&life);
+                batch.puts.push(Put { key: entry.key, value, marks: Vec::new() });
             }
             entry.epoch = epoch;
             let key = shard.sequenced(Family::Feed, lsn, ordinal);
@@ -222,8 +223,10 @@ impl Engine {
                 record.life.encode(&mut life);
                 let mut put = |key, value| batch.puts.push(Put { key, value, marks: Vec::new() });
                 if entry.epoch == container.row.index.epoch {
-                    for key in index::index_keys(container, shard, &entry.document, record.body())? {
-                        put(key, life.clone());
+                    let entries = index::index_entries(container, shard, &entry.document, record.body())?;
+                    for entry in entries.entries {
+                        let value = entry.value(&life);
+                        put(entry.key, value);
                     }
                 }
                 for key in expiry {

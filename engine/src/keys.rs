@@ -22,6 +22,7 @@
 //! | `Secondary` | index number, values, document | document, life | small |
 //! | `SecondaryUnique` | index number, values | lsn, document | small |
 //! | `Receipt` | session | what its last numbered write answered | small |
+//! | `Text` | epoch, index number, stem of a word, document | life, words, places of this one | small |
 //! | `Record` | document | lsn, header, life, body | large |
 //! | `Log` | lsn, ordinal | an event with its images | large |
 //! | `Database`, `Container`, `Kept`, `Dropped`, `Horizon`, `Format` | names or numbers | definitions | small |
@@ -71,6 +72,8 @@ pub enum Family {
     SecondaryUnique = 0x24,
     /// What a session's last numbered write answered.
     Receipt = 0x25,
+    /// Words of full-text indexes.
+    Text = 0x26,
     /// Documents.
     Record = 0x30,
     /// All versions and deletes, where a container keeps them.
@@ -91,7 +94,7 @@ pub enum Family {
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
@@ -106,6 +109,7 @@ impl Family {
         Self::Secondary,
         Self::SecondaryUnique,
         Self::Receipt,
+        Self::Text,
         Self::Record,
         Self::Log,
         Self::Database,
@@ -244,6 +248,16 @@ impl Shard {
         bytes.extend_from_slice(values);
         bytes.extend_from_slice(&document.0);
         self.key(Family::Composite, bytes)
+    }
+
+    /// An entry in a full-text index.
+    pub fn text(self, epoch: u32, number: u16, stem: &[u8], document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Text, 6 + stem.len() + document.0.len());
+        bytes.extend_from_slice(&epoch.to_be_bytes());
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes.extend_from_slice(stem);
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Text, bytes)
     }
 
     /// An entry in an index of a collection.

@@ -43,6 +43,7 @@ mod reap;
 mod record;
 mod scan;
 pub mod secondary;
+mod text;
 mod timeline;
 pub mod ttl;
 mod usage;
@@ -71,7 +72,10 @@ pub use metrics::{ContainerMetrics, Metrics};
 pub use position::Position;
 pub use purge::{Pace, Purged};
 pub use record::{Birth, Record};
-pub use scan::{Content, Entry, EntryPage, Found, Merged, ScanPage, Wanted};
+pub use scan::{
+    Content, DocumentPlace, Entry, EntryPage, Found, Merged, ScanPage, TextAnswer, TextQuestion, Texts,
+    Wanted,
+};
 pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl, TtlChange};
 pub use usage::{Amount, Usage};

@@ -10,12 +10,15 @@
 //! A scan of entries gives what the index itself says about a document, without its record, wherever the key says all.
 
 mod count;
+mod once;
 mod row;
 mod state;
+mod texts;
 mod walk;
 mod wide;
 
 pub(crate) use state::{each_row, indexed_through, last_commit};
+pub use texts::{DocumentPlace, TextAnswer, TextQuestion, Texts};
 
 use std::sync::Arc;
 

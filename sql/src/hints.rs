@@ -10,12 +10,14 @@
 
 mod conditions;
 mod reads;
+mod words;
 
 use crate::aggregate::Aggregate;
 use crate::ast::Direction;
 use crate::bind::BoundQuery;
 use crate::plan::{Bound, Input, PathStep, SortDirection};
 use crate::value::{Kind, Value};
+pub use words::WordHint;
 
 /// One thing that holds for every document the filter lets through.
 #[derive(Debug, Clone)]
@@ -85,6 +87,8 @@ pub struct Hints {
     pub reads: Option<Vec<Vec<PathStep>>>,
     /// The paths that the filter reads; none if it reads documents as a whole.
     pub filter_reads: Option<Vec<Vec<PathStep>>>,
+    /// Words that documents must have, for an index of words. The filter says more.
+    pub words: Vec<WordHint>,
     /// What the rows are sorted by, if all of it is paths.
     pub order: Vec<(Vec<PathStep>, Direction)>,
     /// What the query is about, if it is nothing else.
@@ -115,6 +119,7 @@ pub(crate) fn of(query: &BoundQuery) -> Hints {
     let mut parts_only = true;
     if let Some(filter) = &block.filter {
         hints.exact = finder.collect(filter, &mut hints.all);
+        finder.words(filter, &mut hints.words);
         parts_only = finder.reads(filter, &mut filter_reads);
     }
     hints.filter_reads = parts_only.then_some(filter_reads);

@@ -52,6 +52,7 @@ pub mod plan_info;
 mod prefilter;
 mod print;
 pub mod query;
+mod search;
 pub mod token;
 pub mod value;
 
@@ -67,4 +68,5 @@ pub use prefilter::Prefilter;
 pub use query::{
     After, Paging, Place, Plan, Progress, Query, RowLimit, Run, Ties, Window, WindowPage, WindowRun,
 };
+pub use search::{RankedRun, Ranking, TextScore};
 pub use value::{Document, Value};

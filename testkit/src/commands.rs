@@ -2,7 +2,7 @@
 //!
 //! | command | |
 //! |---|---|
-//! | `container c pk=/a,/b ttl=10 unique=/a,/b;/c mode=lazy include=… exclude=… composite=/a,-/b slots=4 log=5` | all options may be left out; the partition key is `/id` then |
+//! | `container c pk=/a,/b ttl=10 unique=/a,/b;/c mode=lazy include=… exclude=… composite=/a,-/b text=/t slots=4 log=5` | all options may be left out; the partition key is `/id` then |
 //! | `replace-container c …` | the same options; `ttl=off` and `log=off` remove |
 //! | `drop-container c`, `show-container c`, `database d`, `drop-database d` | |
 //! | `create c {…}`, `put c {…}` (an upsert), `replace c {…}` | `if=label` or `if=*`; the word `ignore-ttl` keeps an invalid ttl as data |
@@ -11,6 +11,7 @@
 //! | `batch c pk=… [{"create":{…}},{"delete":"id"},{"read":"id"}]` | |
 //! | `fill c 100 pk=1 at=1000` | that many documents in one batch, with a number `n` and a date `at` |
 //! | `list c`, `index c /a` | `rows=…` per page, `reverse`, `low=…`, `high=…`, `pk=…` |
+//! | `words c red,car`, `texts c red "red car"` | documents that have one of the words of the first full-text index; what it says about some terms |
 //! | `page c`, `page c as=label`, `page c from=label` | one page of a list, and on from there |
 //! | `count c`, `usage c`, `forecast c ttl=…` | |
 //! | `feed c from=beginning\|now\|time:s\|after:n`, `log c after=n` | `slot=…`, `rows=…` |
@@ -41,6 +42,7 @@ use mayfly_value::{
 use crate::{
     recorder::Write,
     script::{Command, Misuse, Runner},
+    words::{show_answer, words_access},
     world::{World, definition, document, id_of, index_access, json, key_of_id, partition_key, text_id},
 };
 
@@ -123,6 +125,7 @@ impl Commands {
             "batch" => self.batch(command).await,
             "fill" => self.fill(command).await,
             "list" | "index" => self.scan(command).await,
+            "words" | "texts" => self.words(command).await,
             "page" => self.page(command).await,
             "count" | "usage" => self.usage(command).await,
             "forecast" => self.forecast(command).await,
@@ -341,6 +344,26 @@ impl Commands {
         command.finish()?;
         let found = self.world.scan(container.name(), &access, direction, rows).await?;
         Ok(lines(found.iter().map(show)))
+    }
+
+    async fn words(&mut self, command: &mut Command) -> Answer {
+        let container = self.world.container(&command.word()?)?;
+        let rows = command.named_number("rows")?.unwrap_or(1000) as usize;
+        let hashes = hashes(&container, command);
+        let mut terms = vec![command.word()?];
+        while let Some(term) = command.optional_word() {
+            terms.push(term);
+        }
+        command.finish()?;
+        if command.name == "words" {
+            let access = words_access(&terms.join(" "), hashes);
+            let found = self.world.scan(container.name(), &access, Direction::Forward, rows).await?;
+            return Ok(lines(found.iter().map(show)));
+        }
+        Ok(match self.world.ask_texts(&container, &terms, &hashes).await? {
+            Some(answer) => lines(show_answer(&answer)),
+            None => "the index is not whole".to_owned(),
+        })
     }
 
     async fn page(&mut self, command: &mut Command) -> Answer {
@@ -589,6 +612,9 @@ fn options(definition: &mut ContainerDefinition, command: &mut Command) -> Answe
         let index = |text: String| list(text, ',').into_iter().map(part).collect();
         indexing.composites = list(text, ';').into_iter().map(index).collect();
     }
+    if let Some(text) = command.named("text") {
+        indexing.texts = list(text, ';');
+    }
     match command.named("log").as_deref() {
         None => {}
         Some("off") => definition.log_minutes = None,
@@ -610,15 +636,20 @@ fn ttl(text: &str) -> Answer<Option<DefaultTtl>> {
 }
 
 /// `list c` walks records, `index c /path` an index; `pk=` keeps to one logical partition or a prefix.
-fn access(container: &Container, command: &mut Command) -> Answer<Access> {
+/// The hashes of `pk=`, or all of them.
+fn hashes(container: &Container, command: &mut Command) -> HashRange {
     let keys = &container.definition().partition_key;
-    let hashes = match command.named("pk") {
+    match command.named("pk") {
         Some(key) => {
             let (start, end) = keys.prefix_range(&partition_key(&key));
             HashRange { start, end }
         }
         None => HashRange::all(),
-    };
+    }
+}
+
+fn access(container: &Container, command: &mut Command) -> Answer<Access> {
+    let hashes = hashes(container, command);
     let Some(path) = command.optional_word() else { return Ok(Access::Records(hashes)) };
     let (at_least, at_most) = (command.named("low"), command.named("high"));
     let Access::Index(index) = index_access(&path) else { return Err("no index".into()) };
@@ -720,6 +751,7 @@ fn family(key: &[u8]) -> &'static str {
         Some(0x20) => "index",
         Some(0x21) => "composite",
         Some(0x22) => "unique",
+        Some(0x26) => "text",
         Some(0x30) => "record",
         Some(0x31) => "log",
         Some(0x40) => "database",

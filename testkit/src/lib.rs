@@ -16,6 +16,7 @@ pub mod postgres;
 pub mod recorder;
 pub mod script;
 pub mod trace;
+pub mod words;
 pub mod world;
 
 pub use commands::Commands;

@@ -268,7 +268,10 @@ pub struct Json<'a>(pub Name, pub &'a Body);
 impl Display for Json<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self((partition, id), Body { ttl, dates, unique, payload }) = self;
-        write!(f, r#"{{"id":"d{id}","pk":{partition},"u":{unique},"n":{payload}"#)?;
+        write!(
+            f,
+            r#"{{"id":"d{id}","pk":{partition},"u":{unique},"n":{payload},"t":"winged insect of kind {unique}""#
+        )?;
         if let Some(ttl) = ttl {
             write!(f, r#","ttl":{ttl}"#)?;
         }

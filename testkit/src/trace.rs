@@ -22,6 +22,7 @@ use mayfly_value::{
 
 use crate::{
     model::{Body, DateRule, How, Indexing, Json, Living, Model, Name, Step, Verdict},
+    words::words_access,
     world::{DATABASE, World, definition, document, index_access, json, partition_key},
 };
 
@@ -68,7 +69,7 @@ struct Seen {
 }
 
 impl Tracer {
-    /// An empty container in `world`, partitioned by `/pk`, with `/u` unique, in two slots.
+    /// An empty container in `world`, partitioned by `/pk`, with `/u` unique and the words of `/t` indexed, in two slots.
     pub async fn new(world: World, default: Option<i64>) -> Checked<Self> {
         Self::with_log(world, default, None).await
     }
@@ -86,12 +87,13 @@ impl Tracer {
         let mut definition = definition(CONTAINER, "/pk");
         definition.default_ttl = default.map(|ttl| ttl.try_into().expect("steps hold valid defaults"));
         definition.unique_keys = vec![vec!["/u".to_owned()]];
+        definition.indexing.texts = vec!["/t".to_owned()];
         definition.log_minutes = log_minutes;
         world.create_container_in_slots(definition, 2).await.map_err(Failure::Store)?;
         let model = Model::new(default);
         let mut tracer = Self::resume(world, model, now);
         let ttl = default.map_or("off".to_owned(), |ttl| ttl.to_string());
-        tracer.script = vec![format!("container c pk=/pk unique=/u slots=2 ttl={ttl}")];
+        tracer.script = vec![format!("container c pk=/pk unique=/u text=/t slots=2 ttl={ttl}")];
         Ok(tracer)
     }
 
@@ -399,6 +401,7 @@ impl Tracer {
         let payload_indexed = !self.container().definition().indexing.excluded.contains(&"/n/?".to_owned());
         let mut walks =
             vec![("a list", Access::Records(HashRange::all())), ("the index of /u", index_access("/u"))];
+        walks.push(("the words of /t", words_access("winged 0 3 kinds 5", HashRange::all())));
         if payload_indexed {
             walks.push(("the index of /n", index_access("/n")));
         }
@@ -411,6 +414,7 @@ impl Tracer {
                 self.same(&format!("how many are in {what}"), records.len(), wanted.len())?;
             }
         }
+        self.compare_texts(wanted.len()).await?;
         let mut records = Vec::new();
         for slot in 0..2 {
             let (engine, container) = (self.world.engine(), self.container());
@@ -467,6 +471,16 @@ impl Tracer {
             true => Ok(()),
             false => Err(self.failure(&format!("{what}\n  is        {found:?}\n  should be {wanted:?}"))),
         }
+    }
+
+    /// What the index of words says about all texts is about the living ones. Each has four words.
+    async fn compare_texts(&mut self, living: usize) -> Checked {
+        let terms = ["winged insects", "insect winged", "kind"].map(str::to_owned);
+        let answer = self.world.ask_texts(&self.container(), &terms, &HashRange::all()).await;
+        let Some(answer) = answer.map_err(Failure::Store)? else { return Ok(()) };
+        let count = living as f64;
+        let totals = (answer.totals.documents, answer.totals.words, answer.totals.hits, answer.matches.len());
+        self.same("texts and words", totals, (count, 4.0 * count, vec![count, 0.0, count], living))
     }
 
     fn failure(&self, what: &str) -> Failure {

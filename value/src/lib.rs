@@ -15,6 +15,7 @@
 //! - [`digest`]: a short stand-in for a long value.
 //! - [`field`]: one property of a document, quickly.
 //! - [`vector`]: an array as numbers.
+//! - [`text`]: a text as words, and how well it fits some.
 //! - [`foreign`]: what can be wrong with BSON bytes.
 //!
 //! Holds: everything here is synchronous, does no I/O, reads no clock, and never panics, whatever bytes it
@@ -35,6 +36,7 @@ pub mod number;
 pub mod order;
 pub mod partition;
 pub mod path;
+pub mod text;
 pub mod vector;
 pub mod walk;
 

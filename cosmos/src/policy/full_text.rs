@@ -1,12 +1,26 @@
 //! The full-text policy and the indexes it allows.
 
 use mayfly_engine::ContainerDefinition;
+use mayfly_value::path::Path;
 use serde_json::Value;
 
 use super::{items, member, path_of, text};
 use crate::error::ApiError;
 
 const LANGUAGES: [&str; 7] = ["en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT"];
+
+/// The paths of the indexes.
+pub fn paths(indexes: Option<&Value>) -> Result<Vec<String>, ApiError> {
+    let mut paths: Vec<String> = Vec::new();
+    for index in items(indexes)? {
+        let path = path_of(index)?;
+        // Twice the same is once, and what is no path to one text is searched without an index.
+        if Path::parse(path).is_ok() && !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    Ok(paths)
+}
 
 /// Checks the policy and its indexes.
 pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {

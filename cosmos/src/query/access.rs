@@ -16,9 +16,11 @@ mod partition;
 mod pick;
 mod specs;
 mod walks;
+mod words;
 
 pub use partition::narrowed;
 pub use specs::Indexes;
+pub use words::Ranks;
 
 use mayfly_engine::{Access, Container, Direction, Engine, HashRange, Timestamp};
 use mayfly_sql::{Hints, PathStep, Plan, Ties, ast::Direction as Sort};
@@ -38,6 +40,8 @@ pub struct AccessPlan {
     pub reading: Reading,
     /// Paths whose values the entries of the index have, if it pays to look at them before the documents are read.
     pub entry_paths: Vec<Vec<String>>,
+    /// The full-text indexes that rank the rows.
+    pub ranks: Option<Ranks>,
     /// Whether the walk is in the order that the query asks for.
     pub serves_order: bool,
     /// The indexes that are used.
@@ -79,7 +83,8 @@ impl AccessPlan {
 
     pub(super) fn new(access: Access, direction: Direction, serves_order: bool) -> Self {
         let (reading, entry_paths, indexes) = (Reading::Documents, Vec::new(), Indexes::default());
-        Self { access, direction, reading, entry_paths, serves_order, indexes, choice: NO_INDEX }
+        let (ranks, choice) = (None, NO_INDEX);
+        Self { access, direction, reading, entry_paths, ranks, serves_order, indexes, choice }
     }
 }
 
@@ -106,6 +111,9 @@ pub async fn choose(
     let (computed, resumed) = (computed_names(container), choice.is_some());
     let planner = Planner { container, hints: plan.hints(), scope, computed, resumed, now };
     planner.check_order()?;
+    if let Some(access) = planner.ranked(plan) {
+        return Ok(access);
+    }
     let mut found = planner.candidates();
     let ordered = planner.ordered(plan);
     let choice = match choice {

@@ -34,6 +34,7 @@ pub async fn explain(
     let conditions: Vec<_> =
         hints.all.iter().map(|hint| condition(container, hint, &chosen.indexes)).collect();
     let info = plan.info();
+    let by_index = matches!(chosen.access, Access::Index(_)) || chosen.ranks.is_some();
     let order_by: Vec<_> = info
         .order_by
         .iter()
@@ -42,10 +43,11 @@ pub async fn explain(
     Ok(json!({
         "readsDocuments": plan.reads_documents(),
         "scope": scope_name,
-        "access": if matches!(chosen.access, Access::Index(_)) { "index" } else { "scan" },
+        "access": if by_index { "index" } else { "scan" },
         "indexOnly": chosen.reading != Reading::Documents,
         "indexes": chosen.indexes.single,
         "compositeIndexes": chosen.indexes.composite,
+        "fullTextIndexes": chosen.indexes.texts,
         "servesOrder": chosen.serves_order,
         "conditions": conditions,
         "streams": plan.is_streaming(),

@@ -25,6 +25,7 @@ pub fn of(
         "access": {
             "indexes": page.access.indexes.single,
             "compositeIndexes": page.access.indexes.composite,
+            "fullTextIndexes": page.access.indexes.texts,
             "indexOnly": page.access.reading != Reading::Documents,
             "servesOrder": page.access.serves_order,
         },

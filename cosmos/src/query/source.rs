@@ -73,6 +73,11 @@ pub struct Items {
 }
 
 impl Item {
+    /// A document that was found without a walk.
+    pub fn of(found: Found) -> Self {
+        Self { tie: found.document.clone(), times: 1, origin: Origin::Found(found) }
+    }
+
     /// The slot it is in.
     pub fn slot(&self) -> u16 {
         match &self.origin {

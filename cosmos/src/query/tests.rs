@@ -4,6 +4,7 @@
 //! times come from a seed, so a failure names all there is to know about it.
 
 mod made;
+mod texts;
 
 use std::{collections::BTreeMap, sync::Arc};
 

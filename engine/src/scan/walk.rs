@@ -166,6 +166,9 @@ impl Walk<'_> {
             at.after = After::Key(key.get(PREFIX_LEN..).unwrap_or_default().to_vec());
         }
         self.look_up(at.leg, shard, &mut alive).await?;
+        if at.leg == Leg::Main {
+            self.once(shard, &mut alive).await?;
+        }
         let missing: Vec<Key> = alive
             .iter()
             .filter(|row| row.content.is_none())

@@ -78,6 +78,11 @@ scripts! {
         reads_in_a_batch_have_versions
         unique_long_values
     }
+    texts {
+        expiry
+        policy
+        words
+    }
     ttl {
         boundary_second
         change_default

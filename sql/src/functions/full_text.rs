@@ -1,15 +1,13 @@
 //! Words in text.
 //!
-//! Searching works on any text by reading it; there is no index. A term is text, matched as a phrase, or an
+//! These functions work on any text by reading it; where there is an index of words, `search.rs` and the hints say
+//! what it is asked for. A term is text, matched as a phrase, or an
 //! object `{"term": ..., "distance": 1}` that forgives that many wrong letters per word. All text is analysed as
 //! English.
 
-mod stem;
-mod words;
-
 use std::sync::Arc;
 
-use words::{Word, occurrences, words};
+use mayfly_value::text::{Occurrences, Totals, Word, occurrences, words};
 
 use super::{Args, Family, Function, PlainRun};
 use crate::context::Context;
@@ -156,24 +154,23 @@ fn score_with_statistics<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value
     let (Some(documents), Some(all_words)) = (documents.as_f64(), all_words.as_f64()) else {
         return Value::Undefined;
     };
-    let length = words.len() as f64 / (all_words / documents);
-    if terms.len() != hits.len() || length.is_nan() {
+    if terms.len() != hits.len() {
         return Value::Undefined;
     }
-    let of_term =
-        |(term, hits): (&Term, &f64)| bm25(term.occurrences(&words) as f64, length, documents, *hits);
-    Value::Double(terms.iter().zip(&hits).map(of_term).sum())
+    let times = terms.iter().map(|term| term.occurrences(&words) as u32);
+    let text = Occurrences { words: words.len() as u32, terms: times.collect() };
+    Totals { documents, words: all_words, hits }.score(&text).into()
 }
 
-/// What one term adds to the score of a text: more for a term that is frequent in it, that is rare elsewhere, and
-/// for a text that is short. `length` is relative to the average.
-fn bm25(frequency: f64, length: f64, documents: f64, hits: f64) -> f64 {
-    /// How soon repetition stops to count. The usual value.
-    const K1: f64 = 1.2;
-    /// How much the length counts. The usual value.
-    const B: f64 = 0.75;
-    let rarity = (1.0 + (documents - hits + 0.5) / (hits + 0.5)).ln();
-    rarity * frequency * (K1 + 1.0) / (frequency + K1 * (1.0 - B + B * length))
+/// The stems of a term that an index of words can find: one that forgives nothing. None if it is no such term.
+pub(crate) fn stems(term: &Value<'_>) -> Option<Vec<String>> {
+    let (text, edits) = match term {
+        Value::String(_) => (term.borrow(), 0),
+        Value::Object(object) => (object.get("term"), object.get("distance").as_i64()?),
+        _ => return None,
+    };
+    (edits == 0).then_some(())?;
+    Some(words(text.as_str()?).into_iter().map(|word| word.stem).collect())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod array_totals;
 mod conditional;
 mod conversion;
 mod date;
-mod full_text;
+pub(crate) mod full_text;
 mod item;
 mod limits;
 mod math;

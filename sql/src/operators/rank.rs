@@ -4,9 +4,14 @@
 //! is counted as it comes, the rows are kept with the texts to be scored, and scores are computed at the end
 //! by the same internal functions that clients call when they do this themselves.
 //!
+//! Where an index has counted the words already, each document comes with what it knows of its texts instead, in any
+//! order.
+//!
 //! Several scores are fused by rank: a row gets `weight / (60 + rank)` from each of them.
 
 use std::cmp::Ordering;
+
+use mayfly_value::text::{Occurrences, Totals};
 
 use super::memory::Memory;
 use crate::context::Context;
@@ -28,12 +33,26 @@ pub(crate) struct Ranker<'p> {
     rows: Vec<RankRow>,
     /// How many rows by each score take part in a fusion; None is all.
     candidates: Option<usize>,
+    /// The document that comes: its place, and what an index knows of its texts.
+    place: Vec<u8>,
+    texts: Vec<Option<Occurrences>>,
 }
 
 /// One score, with what is known about all documents.
 enum Component {
-    Text { functions: TextFunctions, terms: Vec<Value<'static>>, words: f64, hits: Vec<i64> },
-    Vector { counts_up: bool },
+    Text {
+        functions: TextFunctions,
+        terms: Vec<Value<'static>>,
+        words: f64,
+        hits: Vec<i64>,
+    },
+    /// A text whose words an index has counted.
+    Known {
+        totals: Totals,
+    },
+    Vector {
+        counts_up: bool,
+    },
 }
 
 #[derive(Clone, Copy)]
@@ -45,7 +64,9 @@ struct TextFunctions {
 
 struct RankRow {
     row: Value<'static>,
-    /// For each component the text to be scored, or the distance.
+    /// Where its document comes in the order of documents; empty if documents come in that order.
+    place: Vec<u8>,
+    /// For each component the text to be scored, the score of one that an index knows, or the distance.
     inputs: Vec<Value<'static>>,
 }
 
@@ -60,7 +81,31 @@ impl<'p> Ranker<'p> {
         let candidates = candidates.and_then(|rows| usize::try_from(rows).ok());
         let components = plan.scores.iter().map(|score| Component::new(score, context));
         let components = components.collect::<Result<_, _>>()?;
-        Ok(Ranker { plan, components, documents: 0, rows: Vec::new(), candidates })
+        let (rows, place, texts) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Ranker { plan, components, documents: 0, rows, candidates, place, texts })
+    }
+
+    /// From now on texts need not be read: an index has counted them.
+    pub(crate) fn know(&mut self, totals: Vec<Option<Totals>>) {
+        for (component, totals) in self.components.iter_mut().zip(totals) {
+            if let Some(totals) = totals
+                && matches!(component, Component::Text { .. })
+            {
+                *component = Component::Known { totals };
+            }
+        }
+    }
+
+    /// The next document is this one. Says how many rows there were before it.
+    pub(crate) fn begin(&mut self, place: &[u8], texts: Vec<Option<Occurrences>>) -> usize {
+        self.place = place.to_vec();
+        self.texts = texts;
+        self.rows.len()
+    }
+
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.len()
     }
 
     /// Counts the document in the slots, whether or not the filter lets it through.
@@ -99,17 +144,27 @@ impl<'p> Ranker<'p> {
     {
         let plan: &'v Rank = self.plan;
         let mut inputs = Vec::with_capacity(plan.scores.len());
-        for score in &plan.scores {
+        for (place, (score, component)) in plan.scores.iter().zip(&self.components).enumerate() {
             let (Score::Text { text: input, .. } | Score::Vector { distance: input }) = score;
-            inputs.push(eval(input, env)?.into_owned());
+            let input = eval(input, env)?;
+            inputs.push(match component {
+                Component::Known { totals } if input.as_str().is_some() => {
+                    // A text that an index does not list has none of the terms.
+                    let known = self.texts.get(place).and_then(Option::as_ref);
+                    known.map_or_else(|| totals.score_without(), |text| totals.score(text)).into()
+                }
+                Component::Known { .. } => Value::Undefined,
+                _ => input.into_owned(),
+            });
         }
-        memory.take(row.size() + inputs.iter().map(Value::size).sum::<usize>())?;
-        self.rows.push(RankRow { row: row.into_owned(), inputs });
+        memory.take(row.size() + self.place.len() + inputs.iter().map(Value::size).sum::<usize>())?;
+        self.rows.push(RankRow { row: row.into_owned(), place: self.place.clone(), inputs });
         Ok(())
     }
 
     /// The rows, the most relevant first; equally relevant ones as they came.
-    pub(crate) fn finish(self, context: &Context<'_>) -> Result<Vec<Value<'static>>, EvalError> {
+    pub(crate) fn finish(mut self, context: &Context<'_>) -> Result<Vec<Value<'static>>, EvalError> {
+        self.rows.sort_by(|a, b| a.place.cmp(&b.place));
         let mut columns = Vec::with_capacity(self.components.len());
         for (place, component) in self.components.iter().enumerate() {
             let mut scores = Vec::with_capacity(self.rows.len());
@@ -169,6 +224,7 @@ impl Component {
         context: &Context<'_>,
     ) -> Result<Option<f64>, EvalError> {
         match self {
+            Component::Known { .. } => Ok(input.as_f64()),
             Component::Vector { counts_up } => {
                 Ok(input.as_f64().map(|distance| if *counts_up { -distance } else { distance }))
             }
@@ -187,7 +243,7 @@ impl Component {
 }
 
 /// The terms: constants, each an argument of its own or all in one array.
-fn constant_terms(terms: &[Bound]) -> Result<Vec<Value<'static>>, EvalError> {
+pub(crate) fn constant_terms(terms: &[Bound]) -> Result<Vec<Value<'static>>, EvalError> {
     let not_constant = || EvalError::failed("The terms of the FullTextScore function must be constants.");
     let terms: Option<Vec<_>> = terms.iter().map(|term| term.constant().cloned()).collect();
     let terms = terms.ok_or_else(not_constant)?;

@@ -137,6 +137,11 @@ impl<'p> Stage<'p> {
         &mut self.tail.progress
     }
 
+    /// The ranking, if the rows are ranked.
+    pub(crate) fn ranker(&mut self) -> Option<&mut Ranker<'p>> {
+        self.tail.ranker.as_mut()
+    }
+
     /// Whether no further document can change the rows.
     pub(crate) fn is_done(&self) -> bool {
         let inner_done = self.inner.as_ref().is_some_and(|inner| inner.is_done());

@@ -37,7 +37,8 @@ impl Planner<'_> {
         let composite = self.container.composite_indexes().enumerate();
         let composite =
             composite.filter_map(|(number, parts)| self.composite(number as u16, &parts, 2).map(|(c, _)| c));
-        single.into_iter().chain(composite).chain(covering).take(CANDIDATES_MAX).collect()
+        let words = self.by_words();
+        single.into_iter().chain(composite).chain(words).chain(covering).take(CANDIDATES_MAX).collect()
     }
 
     /// The index of the path of a hint, for all hints about that path. They are one candidate: the first one's.

@@ -50,7 +50,7 @@ impl Planner<'_> {
         }
         // A range over all partitions is not worth it for one, unless it is small.
         let is_sure = |candidate: &Candidate| {
-            !is_partition || (candidate.single && matches!(candidate.index, IndexName::Path(_)))
+            !is_partition || (candidate.single && !matches!(candidate.index, IndexName::Composite(_)))
         };
         if let ([(place, candidate)], None) = (&few[..], ordered)
             && is_sure(candidate)

@@ -12,6 +12,8 @@ pub struct Indexes {
     pub single: Vec<String>,
     /// Composite indexes that are used: `/name ASC`, `/age DESC`.
     pub composite: Vec<Vec<String>>,
+    /// Paths whose full-text index is used, such as `/text`.
+    pub texts: Vec<String>,
 }
 
 impl Indexes {

@@ -8,6 +8,7 @@ use super::{
     candidates::Candidate,
     names,
     specs::{hint_spec, parts_spec, path_spec},
+    words::text_spec,
 };
 use crate::query::spans;
 
@@ -38,6 +39,10 @@ impl Planner<'_> {
                 }
             }
         }
+        if choice & LOOKED_UP != 0 {
+            let words = self.other_words(&index);
+            index.also.extend(words);
+        }
         let is_exact = self.hints.exact
             && candidate.exact
             && (0..self.hints.all.len()).all(|place| served.contains(&place));
@@ -50,6 +55,7 @@ impl Planner<'_> {
                 let spec = self.container.composite_indexes().nth(usize::from(*number));
                 indexes.composite.extend(spec.map(|parts| parts_spec(&parts)));
             }
+            IndexName::Text(number) => indexes.texts.extend(text_spec(self.container, *number)),
         }
         indexes.single.sort();
         indexes.single.dedup();
@@ -130,6 +136,9 @@ impl Planner<'_> {
     /// Takes the entries for the documents, if they hold all that the query reads.
     pub(super) fn cover(&self, plan: &Plan, access: &mut AccessPlan, paths: Vec<Vec<String>>) {
         let Some(reads) = &self.hints.reads else { return };
+        if paths.is_empty() {
+            return;
+        }
         let is_held = |read: &Vec<PathStep>| {
             names(read).is_some_and(|names| paths.iter().any(|path| path.iter().eq(names.iter())))
         };

@@ -53,6 +53,11 @@ impl PageRun<'_> {
             let rows = plan.counted(&context, count).map_err(failed)?;
             return Ok(rows.iter().map(text_of).collect());
         }
+        if let Some(ranks) = &self.access.ranks
+            && let Some(rows) = self.ranked(ranks, page).await?
+        {
+            return Ok(rows);
+        }
         let source = self.source(self.access);
         let mut run = self.run(Progress::default())?;
         let mut push = |items: Vec<Item>, page: &mut Rows| {

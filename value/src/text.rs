@@ -1,13 +1,21 @@
-//! Text as words: the same analysis for what is searched and what is searched for.
+//! Text as words: the same analysis for what is searched, what is searched for, and what an index keeps.
 //!
 //! A word is a run of letters and digits, in lower case; an apostrophe between letters belongs to it. Frequent
 //! words that say nothing are left out. Words are compared by their stem.
 
-use super::stem::stem;
+mod score;
+mod stem;
+
+pub use score::{Occurrences, Totals};
+
+use bson::RawBsonRef;
+
+use self::stem::stem;
+use crate::{digest::digest, keycode, order::Order};
 
 /// One word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub struct Word {
     /// In lower case.
     pub word: String,
     /// What remains without endings.
@@ -25,7 +33,7 @@ const STOP_WORDS: [&str; 33] = [
 const FUZZY_WORD_MAX: usize = 64;
 
 /// The words of a text, in order.
-pub(super) fn words(text: &str) -> Vec<Word> {
+pub fn words(text: &str) -> Vec<Word> {
     let is_apart = |character: char| !character.is_alphanumeric() && !matches!(character, '\'' | '’');
     let pieces = text.split(is_apart).map(|piece| piece.trim_matches(['\'', '’']));
     pieces.filter(|piece| !piece.is_empty()).filter_map(word).collect()
@@ -40,6 +48,23 @@ fn word(piece: &str) -> Option<Word> {
     Some(Word { stem: stem(word), word: word.to_owned() })
 }
 
+/// The stem of a word as keys have it. No word has the bytes of the empty stem, nor those of a longer one's digest.
+pub fn stem_key(stem: &str) -> Vec<u8> {
+    /// Longer ones are no words of a language; they stand by their digest, so that keys stay short.
+    const STEM_BYTES_MAX: usize = 128;
+    let mut key = Vec::with_capacity(stem.len().min(STEM_BYTES_MAX) + 3);
+    let mut push = |text: &str| keycode::push_value(&mut key, RawBsonRef::String(text), Order::Cosmos);
+    if stem.len() <= STEM_BYTES_MAX {
+        push(stem);
+    } else {
+        let digits: String =
+            digest(RawBsonRef::String(stem)).iter().map(|byte| format!("{byte:02x}")).collect();
+        // A control character is in no word.
+        push(&format!("\u{1}{digits}"));
+    }
+    key
+}
+
 impl Word {
     /// Whether this word stands for `wanted`, with at most `edits` letters added, dropped or changed.
     pub fn matches(&self, wanted: &Word, edits: usize) -> bool {
@@ -48,7 +73,7 @@ impl Word {
 }
 
 /// How often a phrase (words in a row) occurs.
-pub(super) fn occurrences(words: &[Word], phrase: &[Word], edits: usize) -> usize {
+pub fn occurrences(words: &[Word], phrase: &[Word], edits: usize) -> usize {
     if phrase.is_empty() {
         return 0;
     }
@@ -80,6 +105,15 @@ fn within_edits(a: &str, b: &str, edits: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_of_stems_are_short_and_differ() {
+        let long = |end: &str| "x".repeat(4000) + end;
+        assert!(stem_key(&long("a")).len() < 50);
+        let keys = [stem_key(""), stem_key("a"), stem_key("ab"), stem_key(&long("a")), stem_key(&long("b"))];
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+    }
 
     #[test]
     fn words_are_found_in_any_script() {

@@ -1,0 +1,112 @@
+//! Rankings by an index of words: what a query asks it for, and how the query goes on with the answer.
+//!
+//! ORDER BY RANK needs to know of every document how often it has the terms. An index knows without reading the texts. So
+//! a ranking says what it wants to know ([`Plan::ranking`]), is told about all texts at once ([`Plan::run_ranked`]) and
+//! about each as its document is pushed ([`RankedRun::push`]). The rows are those of a run that reads every text.
+//!
+//! Where only the first rows are wanted, not every document has to be pushed: [`Ranking::wanted`] says how many rows by
+//! each score are enough.
+
+use mayfly_value::text::{Occurrences, Totals};
+
+use crate::context::Context;
+use crate::distribute::candidates;
+use crate::error::EvalError;
+use crate::functions::full_text;
+use crate::operators::rank::constant_terms;
+use crate::operators::stage::Stage;
+use crate::plan::{Input, PathStep, Score};
+use crate::query::Plan;
+use crate::value::{Document, Object, Value};
+
+/// What a ranking wants to know.
+#[derive(Debug, Clone)]
+pub struct Ranking {
+    /// The text behind each score; none for a score of vectors.
+    pub scores: Vec<Option<TextScore>>,
+    /// How many of the best rows by each score are enough; none if all are needed.
+    pub wanted: Option<usize>,
+}
+
+/// A text, and what it is searched for.
+#[derive(Debug, Clone)]
+pub struct TextScore {
+    /// Where the text is.
+    pub path: Vec<PathStep>,
+    /// The stems of each term, in a row.
+    pub terms: Vec<Vec<String>>,
+}
+
+impl Plan {
+    /// What an index of words has to know to rank the rows; none if the query ranks nothing, or by something else than
+    /// such an index has.
+    pub fn ranking(&self) -> Option<Ranking> {
+        let (bound, block) = (self.bound(), &self.bound().block);
+        let rank = block.rank.as_ref()?;
+        let is_document = |slot| bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
+        let is_plain = matches!(block.input, Input::Documents { .. })
+            && block.group.is_none()
+            && block.sources.iter().all(|source| is_document(source.slot));
+        if !is_plain {
+            return None;
+        }
+        let text_of = |score: &Score| match score {
+            Score::Vector { .. } => Some(None),
+            Score::Text { text, terms } => {
+                let terms = constant_terms(terms).ok()?;
+                let terms = terms.iter().map(full_text::stems).collect::<Option<Vec<_>>>()?;
+                Some(Some(TextScore { path: bound.document_path(text)?, terms }))
+            }
+        };
+        let scores: Vec<_> = rank.scores.iter().map(text_of).collect::<Option<_>>()?;
+        // A negative weight asks for the worst rows, and DISTINCT may need more than are given.
+        let best_only = !rank.fuses || rank.weights.iter().all(|weight| *weight >= 0.0);
+        let by_words = scores.iter().all(Option::is_some) && best_only && !block.distinct;
+        let wanted = block.limit.filter(|_| by_words).map(|limit| {
+            let rows = limit.saturating_add(block.offset);
+            if rank.fuses && scores.len() > 1 { candidates(rows) } else { rows }
+        });
+        Some(Ranking { scores, wanted: wanted.and_then(|rows| usize::try_from(rows).ok()) })
+    }
+
+    /// Starts a ranking whose texts are known by an index: `totals` for each score that [`Plan::ranking`] has a text for.
+    pub fn run_ranked<'p>(
+        &'p self,
+        context: Context<'p>,
+        totals: Vec<Option<Totals>>,
+    ) -> Result<RankedRun<'p>, EvalError> {
+        let bound = self.bound();
+        let mut stage = Stage::new(&bound.block, bound.slots, &context)?;
+        if let Some(ranker) = stage.ranker() {
+            ranker.know(totals);
+        }
+        Ok(RankedRun { stage, context })
+    }
+}
+
+/// A ranking whose texts are known by an index.
+pub struct RankedRun<'p> {
+    stage: Stage<'p>,
+    context: Context<'p>,
+}
+
+impl<'p> RankedRun<'p> {
+    /// Gives the query a document, in any order; `place` is where it comes in the order of documents, and `texts` says of
+    /// each score how often its text has the terms, if it has. Says whether it gave a row.
+    pub fn push(
+        &mut self,
+        document: &Document<'_>,
+        place: &[u8],
+        texts: Vec<Option<&Occurrences>>,
+    ) -> Result<bool, EvalError> {
+        let texts = texts.into_iter().map(Option::<&Occurrences>::cloned).collect();
+        let before = self.stage.ranker().map_or(0, |ranker| ranker.begin(place, texts));
+        self.stage.push(Value::Object(Object::Document(*document)), &self.context)?;
+        Ok(self.stage.ranker().is_some_and(|ranker| ranker.rows() > before))
+    }
+
+    /// The rows.
+    pub fn finish(self) -> Result<Vec<Value<'p>>, EvalError> {
+        self.stage.finish(&self.context)
+    }
+}
