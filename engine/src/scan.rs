@@ -1,6 +1,6 @@
 //! Walks over living documents, page by page, resumable.
 //!
-//! A scan visits the container's slots one after the other; inside a slot it goes in the order of its access path. Every
+//! A scan gives the container's slots one after the other; inside a slot it goes in the order of its access path. Every
 //! page is one snapshot and one `now`; the position it leaves is a few bytes that any process can go on from.
 //!
 //! An index that is not whole (being built, or lazy) is followed by a second leg over the feed, so an answer is never
@@ -34,7 +34,7 @@ use crate::{
     record::Record,
     ttl::Cuts,
 };
-use walk::Walk;
+use walk::{WIDTH_MAX, Walk};
 
 /// A living document and where it was found.
 #[derive(Clone, Debug)]
@@ -225,7 +225,9 @@ impl Engine {
             access.check(&container)?;
         }
         let cuts = container.ttl().cuts(now);
-        Ok(Opened { snapshot, container, cuts })
+        // Bytes in memory or in files are not there sooner for being asked for together.
+        let width = if self.is_shared() { WIDTH_MAX } else { 1 };
+        Ok(Opened { snapshot, container, cuts, width })
     }
 }
 
@@ -234,6 +236,8 @@ struct Opened {
     snapshot: Arc<dyn Snapshot>,
     container: Arc<Container>,
     cuts: Cuts,
+    /// How many slots are asked at once.
+    width: usize,
 }
 
 impl Opened {
@@ -247,6 +251,7 @@ impl Opened {
             snapshot,
             wanted: None,
             merged: Merged::No,
+            width: self.width,
         }
     }
 }
