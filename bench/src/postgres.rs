@@ -90,11 +90,13 @@ impl Postgres {
         Err(last)
     }
 
-    /// Seconds of CPU that its processes have used so far; `None` where the system does not tell.
+    /// Seconds of CPU that its processes have used so far, also those of connections that have ended; `None` where the system does not tell.
     pub fn cpu_seconds(&self) -> Option<f64> {
         let file = std::fs::read_to_string(self.dir.path().join("data/postmaster.pid")).ok()?;
         let first = file.lines().next()?.trim().parse().ok()?;
-        processes::children(first).into_iter().map(processes::cpu_seconds).sum()
+        // One that ends while they are counted is with the ended ones next time.
+        let running = processes::children(first).into_iter().filter_map(processes::cpu_seconds).sum::<f64>();
+        Some(running + processes::ended_children_seconds(first)?)
     }
 
     /// Where it is.

@@ -18,6 +18,13 @@ pub fn cpu_seconds(pid: u32) -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS)
 }
 
+/// Seconds of CPU that children of a process had used by the time they ended; `None` where the system does not tell.
+pub fn ended_children_seconds(pid: u32) -> Option<f64> {
+    let fields = stat(pid)?;
+    let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
+    Some((ticks(13)? + ticks(14)?) / TICKS)
+}
+
 /// The processes that `pid` started and that are still there.
 pub fn children(pid: u32) -> Vec<u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();

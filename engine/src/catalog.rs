@@ -40,6 +40,7 @@ use crate::{
     etag::{Etag, IfMatch},
     kept::Shelf,
     keys::{self, CATALOG, Family, SLOTS_MAX, Shard, be_u64},
+    timeline::Timeline,
     ttl::TtlPolicy,
 };
 
@@ -97,6 +98,7 @@ macro_rules! change {
 
 pub(crate) struct Catalog {
     store: Arc<dyn Store>,
+    timeline: Arc<Timeline>,
     names: RwLock<Names>,
     shelf: RwLock<Shelf>,
     /// The last change that is in memory.
@@ -120,10 +122,14 @@ const ROW_HEADER: usize = 16;
 const NAME_BYTES_MAX: usize = 255;
 
 impl Catalog {
-    pub async fn open(store: Arc<dyn Store>, predicates: Arc<dyn Predicates>) -> Result<Self> {
+    pub async fn open(
+        store: Arc<dyn Store>,
+        timeline: Arc<Timeline>,
+        predicates: Arc<dyn Predicates>,
+    ) -> Result<Self> {
         let Loaded { names, shelf, seen } = load(&*store, &*predicates).await?;
         let (names, shelf, seen) = (RwLock::new(names), RwLock::new(shelf), AtomicU64::new(seen));
-        Ok(Self { store, names, shelf, seen, changes: Mutex::new(()), predicates })
+        Ok(Self { store, timeline, names, shelf, seen, changes: Mutex::new(()), predicates })
     }
 
     /// Waits for a change of this node that may be stored already and not yet in memory.
@@ -336,7 +342,15 @@ impl Catalog {
         change(&mut row)?;
         // What cannot be compiled must not be stored.
         Container::new(current.id, current.database, current.version, row.clone(), &*self.predicates)?;
-        self.announce(std::slice::from_ref(&current)).await?;
+        if self.store.is_shared() {
+            self.announce(std::slice::from_ref(&current)).await?;
+            // Another node may have answered by the old rules until now, in a second that had not begun when this request
+            // took its time. Nobody does from here on, so the time that is asked now is not behind any that was told, and
+            // what was shown as gone goes into the watermarks of the new rules.
+            self.timeline.ask().await?;
+            row = current.row.clone();
+            change(&mut row)?;
+        }
         let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
         let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Error::Contention).await?;
         self.publish(Container::new(current.id, current.database, version, row, &*self.predicates)?)

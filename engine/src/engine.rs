@@ -49,7 +49,7 @@ pub struct Engine {
 struct Inner {
     store: Arc<dyn Store>,
     catalog: Catalog,
-    timeline: Timeline,
+    timeline: Arc<Timeline>,
     ids: Arc<dyn Ids>,
     metrics: Metrics,
     read_only: AtomicBool,
@@ -94,8 +94,8 @@ impl Builder {
     /// Opens the store's contents.
     pub async fn open(self) -> Result<Engine> {
         check_layout(&*self.store).await?;
-        let timeline = Timeline::open(self.clock, self.store.clone()).await?;
-        let catalog = Catalog::open(self.store.clone(), self.predicates).await?;
+        let timeline = Arc::new(Timeline::open(self.clock, self.store.clone()).await?);
+        let catalog = Catalog::open(self.store.clone(), timeline.clone(), self.predicates).await?;
         let inner = Inner {
             store: self.store,
             catalog,

@@ -113,7 +113,16 @@ impl Error {
 
 impl From<mayfly_storage::Error> for Error {
     fn from(error: mayfly_storage::Error) -> Self {
-        Self::Unavailable(error)
+        match error {
+            mayfly_storage::Error::KeyTooLong { bytes_max } => Self::bad_request(format!(
+                "The id of a document, or its id with an indexed path and value, is too long: the store behind this \
+                 server takes about {bytes_max} bytes together. Shorten them, or leave the path out of the index."
+            )),
+            mayfly_storage::Error::Apart => Self::bad_request(
+                "The documents of this transaction are on several database servers; such transactions are not supported.",
+            ),
+            error => Self::Unavailable(error),
+        }
     }
 }
 

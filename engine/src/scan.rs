@@ -1,6 +1,6 @@
 //! Walks over living documents, page by page, resumable.
 //!
-//! A scan visits the container's slots one after the other; inside a slot it goes in the order of its access path. Every
+//! A scan gives the container's slots one after the other; inside a slot it goes in the order of its access path. Every
 //! page is one snapshot and one `now`; the position it leaves is a few bytes that any process can go on from.
 //!
 //! An index that is not whole (being built, or lazy) is followed by a second leg over the feed, so an answer is never
@@ -38,7 +38,7 @@ use crate::{
     record::Record,
     ttl::Cuts,
 };
-use walk::Walk;
+use walk::{WIDTH_MAX, Walk};
 
 /// Documents that the first page of a filtered walk looks at: enough to see whether few pass, so that threads may help with
 /// the rest.
@@ -242,7 +242,9 @@ impl Engine {
             access.check(&container)?;
         }
         let cuts = container.ttl().cuts(now);
-        Ok(Opened { snapshot, container, cuts })
+        // Bytes in memory or in files are not there sooner for being asked for together.
+        let width = if self.is_shared() { WIDTH_MAX } else { 1 };
+        Ok(Opened { snapshot, container, cuts, width })
     }
 }
 
@@ -251,6 +253,8 @@ struct Opened {
     snapshot: Arc<dyn Snapshot>,
     container: Arc<Container>,
     cuts: Cuts,
+    /// How many slots are asked at once.
+    width: usize,
 }
 
 impl Opened {
@@ -265,6 +269,7 @@ impl Opened {
             wanted: None,
             merged: Merged::No,
             entries_max: walk::ENTRIES_MAX,
+            width: self.width,
         }
     }
 }

@@ -59,14 +59,22 @@ impl Timeline {
 
     /// The current time, never below one told before.
     pub async fn now(&self) -> Result<Timestamp> {
-        let clock = match self.clock.certain() {
-            Some(clock) => clock.0,
-            None => self.clock.ask().await.0,
-        };
+        match self.clock.certain() {
+            Some(clock) => self.tell(clock).await,
+            None => self.ask().await,
+        }
+    }
+
+    /// The current time, asked where the clock stands: no node that goes by it has told a later second before this began.
+    pub async fn ask(&self) -> Result<Timestamp> {
+        self.tell(self.clock.ask().await).await
+    }
+
+    async fn tell(&self, clock: Timestamp) -> Result<Timestamp> {
         if self.clock.epoch() != self.epoch.load(Ordering::Acquire) {
             self.go_on_from_horizon().await?;
         }
-        let now = self.told.load(Ordering::Acquire).max(clock);
+        let now = self.told.load(Ordering::Acquire).max(clock.0);
         if now > self.horizon.load(Ordering::Acquire) {
             self.renew(now).await?;
         }

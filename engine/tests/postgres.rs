@@ -1,17 +1,20 @@
-//! The engine on PostgreSQL, alone and as two nodes that share it. Needs a server: `cargo xtask test scale` brings one.
+//! Two engines that share a PostgreSQL server. Needs one: `cargo xtask test scale` brings it. What one engine alone does
+//! there is shown by the scripts and the contract of `tests/it`, which run on it as they are.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, pin::Pin, sync::Arc};
 
-use mayfly_engine::{Engine, Error, FeedStart, HashRange, Pace, Timestamp};
+use mayfly_engine::{
+    Access, AdjustableClock, Clock, Direction, Engine, Error, FeedStart, HashRange, InvalidTtl, Operation,
+    Pace, Timestamp, clock::Sleep,
+};
 use mayfly_storage::PostgresStore;
 use mayfly_testkit::{
-    Commands, World,
-    postgres::empty_address,
-    script,
-    world::{DATABASE, START, definition_with_ttl},
+    World,
+    postgres::{empty_address, empty_address_on},
+    world::{DATABASE, START, definition_with_ttl, document, id_of, index_access, key_of_id, text_id},
 };
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::JoinSet;
 
 async fn node(address: &str) -> World {
     let store = Arc::new(PostgresStore::open(address).await.unwrap());
@@ -25,44 +28,6 @@ async fn two_nodes() -> (World, World) {
     one.engine().create_database(DATABASE, one.now().await).await.unwrap();
     let other = node(&address).await;
     (one, other)
-}
-
-/// Scripts that answer otherwise: a node that ends does not take the shared horizon back, so the next one begins up to a
-/// second later.
-const OTHERWISE: [&str; 1] = ["life/reopen"];
-
-/// Every golden script answers as it does on the other stores.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs PostgreSQL"]
-async fn scripts() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let mut names = BTreeSet::new();
-    for topic in std::fs::read_dir(&folder).unwrap() {
-        for script in std::fs::read_dir(topic.unwrap().path()).unwrap() {
-            names.insert(script.unwrap().path());
-        }
-    }
-    for other in OTHERWISE {
-        assert!(names.remove(&folder.join(other)), "{other} is no script");
-    }
-    let all = async {
-        let mut running = JoinSet::new();
-        for path in names {
-            // Four at a time: each has connections of its own.
-            if running.len() >= 4 {
-                running.join_next().await.unwrap().unwrap();
-            }
-            running.spawn_local(async move {
-                let world = node(&empty_address().await).await;
-                world.engine().create_database(DATABASE, world.now().await).await.unwrap();
-                script::check(&path, &mut Commands::new(world)).await;
-            });
-        }
-        while let Some(ended) = running.join_next().await {
-            ended.unwrap();
-        }
-    };
-    LocalSet::new().run_until(all).await;
 }
 
 /// Both write to one slot at once: each write has a number of its own, and the feed has all of them in order.
@@ -161,6 +126,62 @@ async fn rules_reach_other_nodes_at_once() {
     assert!(matches!(other.create("c", r#"{"id":"z"}"#).await, Err(Error::NotFound(_))));
 }
 
+/// A node's clock as it may be near the turn of a second: what it takes for certain is a moment old, what it is told when
+/// it asks is true.
+struct Late {
+    truth: Arc<AdjustableClock>,
+    believed: Timestamp,
+}
+
+impl Clock for Late {
+    fn now(&self) -> Timestamp {
+        self.believed
+    }
+
+    fn ask(&self) -> Pin<Box<dyn Future<Output = Timestamp> + Send + '_>> {
+        Box::pin(async { self.truth.now() })
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> Sleep<'_> {
+        self.truth.sleep_until(at)
+    }
+}
+
+/// A default is taken away in the very moment in which a second turns: what another node has shown as gone in the new
+/// second stays gone, though the request that takes it away began in the old one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn expiry_is_final_at_the_turn_of_a_second() {
+    let address = empty_address().await;
+    let at = |seconds| Timestamp::from_seconds(START + seconds);
+    let truth = Arc::new(AdjustableClock::frozen(at(0)));
+    let open = async |clock: Arc<dyn Clock>| {
+        let store = Arc::new(PostgresStore::open(&address).await.unwrap());
+        Engine::builder(store).clock(clock).open().await.unwrap()
+    };
+    let one = open(truth.clone()).await;
+    let database = one.create_database(DATABASE, at(0)).await.unwrap();
+    let container =
+        one.create_container(&database, definition_with_ttl("c", Some(10)), 1, at(0)).await.unwrap();
+    let body = document(r#"{"id":"a"}"#);
+    let create = Operation::Create { id: id_of(&body), body: body.clone() };
+    one.write(&container, &key_of_id("a"), create, InvalidTtl::Refuse, at(0)).await.unwrap();
+    let read = async |engine: &Engine, now: Timestamp| {
+        let container = engine.container(&engine.database(DATABASE).unwrap(), "c").unwrap();
+        engine.read(&container, &key_of_id("a"), &id_of(&body), now).await.unwrap()
+    };
+    let late = open(Arc::new(Late { truth: truth.clone(), believed: at(9) })).await;
+    let began = late.now().await.unwrap();
+    assert_eq!(began.seconds(), at(9).seconds());
+    truth.set(at(10));
+    assert!(read(&one, one.now().await.unwrap()).await.is_none(), "the second has turned");
+    let container = late.container(&late.database(DATABASE).unwrap(), "c").unwrap();
+    late.replace_container(&container, definition_with_ttl("c", None), None, began).await.unwrap();
+    for engine in [&one, &late] {
+        assert!(read(engine, at(10)).await.is_none(), "it has come back");
+    }
+}
+
 /// Databases and containers made and dropped on both nodes at once leave one catalog.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs PostgreSQL"]
@@ -186,6 +207,75 @@ async fn two_nodes_change_one_catalog() {
     };
     assert_eq!(shown(one.engine()), shown(other.engine()));
     assert_eq!(shown(one.engine()).len(), 10);
+}
+
+/// Slots on two servers are asked together, and give what they would give one after the other: each document once, in the
+/// order of the slots, whatever the size of the pages and from whichever end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn walks_over_many_slots_find_each_document_once() {
+    const DOCUMENTS: usize = 60;
+    let address = empty_address().await;
+    let store = Arc::new(PostgresStore::open(&address).await.unwrap());
+    let second = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
+    store.add_server(&second).await.unwrap();
+    let world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
+    world.engine().create_database(DATABASE, world.now().await).await.unwrap();
+    let container = world.create_container_in_slots(definition_with_ttl("c", Some(1000)), 32).await.unwrap();
+    // Slots of a container lie in groups side by side; every fourth goes to the other server.
+    for slot in (0..32).step_by(4) {
+        store.move_group((container.id * 97 + slot) % 256, 2).await.unwrap();
+    }
+    for n in 0..DOCUMENTS {
+        // Some are gone by the time they are looked for.
+        let ttl = if n % 10 == 0 { 1 } else { -1 };
+        world.create("c", &format!(r#"{{"id":"{n}","n":{n},"ttl":{ttl}}}"#)).await.unwrap();
+    }
+    world.advance(5);
+    let living = DOCUMENTS - DOCUMENTS / 10;
+    for access in [Access::Records(HashRange::all()), index_access("/n")] {
+        let all = world.scan("c", &access, Direction::Forward, 1000).await.unwrap();
+        let slots: Vec<u16> = all.iter().map(|found| found.slot).collect();
+        assert!(slots.is_sorted());
+        assert!(slots.iter().collect::<BTreeSet<_>>().len() > 16, "they are in many slots: {slots:?}");
+        let all: Vec<String> = all.iter().map(|found| text_id(&found.record)).collect();
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), living);
+        for rows in [1, 2, 3, 7, 20, living, living + 1] {
+            let mut paged = world.scan("c", &access, Direction::Forward, rows).await.unwrap();
+            let ids: Vec<String> = paged.iter().map(|found| text_id(&found.record)).collect();
+            assert_eq!(ids, all, "pages of {rows}");
+            paged = world.scan("c", &access, Direction::Reverse, rows).await.unwrap();
+            let ids: Vec<String> = paged.iter().rev().map(|found| text_id(&found.record)).collect();
+            assert_eq!(ids, all, "pages of {rows}, from the end");
+        }
+    }
+    let (container, now) = (world.must_container("c"), world.now().await);
+    assert_eq!(
+        world.engine().count_documents(&container, &HashRange::all(), now).await.unwrap(),
+        living as u64
+    );
+}
+
+/// What is too long for an index of the server is the caller's to shorten: refused as a request that cannot be right, and
+/// nothing else is the worse for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn keys_that_are_too_long_are_the_callers_to_shorten() {
+    let (one, _) = two_nodes().await;
+    one.create_container(definition_with_ttl("c", None)).await.unwrap();
+    // Letters that no compression shortens much.
+    let mut state = 7_u32;
+    let noise = (0..4000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'0' + (state >> 24) as u8 % 75)
+    });
+    let name: String = noise.filter(|letter| letter.is_ascii_alphanumeric()).collect();
+    match one.create("c", &format!(r#"{{"id":"a","{name}":1}}"#)).await {
+        Err(Error::BadRequest { message }) => assert!(message.contains("too long"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    one.create("c", r#"{"id":"a","short":1}"#).await.unwrap();
+    one.must_be_clean().await;
 }
 
 /// Two nodes purge the same documents: each is removed once, none is left.

@@ -50,8 +50,8 @@ const HORIZON_EVERY: Duration = Duration::from_millis(400);
 /// being noticed late, and being late costs nothing but space.
 const REST_MAX: Duration = Duration::from_millis(1000);
 
-/// How often a node that shares its store asks for the time and for changes of the catalog. Nothing waits for it: whoever
-/// decides by old rules is told so by the store.
+/// How often a node that shares its store asks for the time and for changes of the catalog, if nobody says that there are
+/// any. Nothing waits for it: whoever decides by old rules is told so by the store.
 const SHARE_EVERY: Duration = Duration::from_millis(450);
 
 /// How often it renews its part of the background work; a part lasts for half a minute.
@@ -182,7 +182,7 @@ impl Backend for Node {
             tasks.spawn(until(stopping.clone(), async move {
                 loop {
                     node.share_round().await;
-                    pause(SHARE_EVERY).await;
+                    node.next_share_round().await;
                 }
             }));
         }
@@ -242,6 +242,15 @@ impl Node {
             && let Err(error) = shared.store.renew_tending(&shared.name).await
         {
             tracing::warn!("background work is not shared out: {error}");
+        }
+    }
+
+    /// Waits for the next round: less where another node says that it has changed the catalog.
+    async fn next_share_round(&self) {
+        let Some(shared) = &self.shared else { return };
+        tokio::select! {
+            () = pause(SHARE_EVERY) => {}
+            () = shared.store.told() => {}
         }
     }
 
@@ -344,6 +353,7 @@ async fn open_store(config: &Config) -> Result<(Arc<dyn Store>, Option<Shared>),
             let name = ids::to_uuid(RandomIds.unique());
             // Before any background work: what is not this node's it leaves to the others.
             store.renew_tending(&name).await.map_err(refused)?;
+            store.listen();
             Ok((store.clone(), Some(Shared { store, clock, name })))
         }
     }

@@ -90,10 +90,11 @@ async fn open(at: &At) -> Result<PostgresStore, SlotsError> {
 }
 
 async fn show(store: &PostgresStore) -> Result<String, SlotsError> {
-    let mut lines = vec!["server  groups        rows  where".to_owned()];
+    let mut lines = vec!["server  groups        rows  encrypted  where".to_owned()];
     for member in store.members().await? {
         let (number, groups, rows) = (member.number, member.groups, member.rows);
-        lines.push(format!("{number:6}  {groups:6}  {rows:10}  {}", member.name));
+        let encrypted = if member.is_encrypted { "yes" } else { "no" };
+        lines.push(format!("{number:6}  {groups:6}  {rows:10}  {encrypted:9}  {}", member.name));
     }
     Ok(lines.join("\n"))
 }

@@ -39,7 +39,7 @@ pub fn check_key(key: &Key) -> Result<()> {
     match key.bytes.len() {
         0 => Err(Error::Invalid("an empty key")),
         1..=KEY_BYTES_MAX => Ok(()),
-        _ => Err(Error::Invalid("a key that is too long")),
+        _ => Err(Error::KeyTooLong { bytes_max: KEY_BYTES_MAX }),
     }
 }
 

@@ -170,7 +170,8 @@ fn expect_conflict(result: Result<Committed>, at: &Key) {
 }
 
 fn expect_invalid<T: std::fmt::Debug>(result: Result<T>) {
-    assert!(matches!(result, Err(Error::Invalid(_))), "expected to be refused as invalid, got {result:?}");
+    let is_refused = matches!(result, Err(Error::Invalid(_) | Error::KeyTooLong { .. }));
+    assert!(is_refused, "expected to be refused as invalid, got {result:?}");
 }
 
 fn background(batch: Batch) -> Batch {

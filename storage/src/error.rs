@@ -23,6 +23,15 @@ pub enum Error {
     /// The batch or range itself is not allowed by the contract. A bug of the caller.
     #[error("not a valid request to the store: {0}")]
     Invalid(&'static str),
+    /// A key has more bytes than this store can order. Nothing else is wrong with the batch.
+    #[error("a key has more than {bytes_max} bytes")]
+    KeyTooLong {
+        /// What it takes for certain; longer keys that compress may be taken too.
+        bytes_max: usize,
+    },
+    /// The batch is for slots that several servers hold, and is not divided.
+    #[error("the slots of a batch are on several servers")]
+    Apart,
     /// The medium failed. The store refuses writes until it is opened again: what a failed sync left on disk is
     /// unknown, and pretending otherwise loses data.
     #[error("the store failed: {0}")]

@@ -3,7 +3,7 @@
 //! ```text
 //!   get ──────────────▶ one statement
 //!   snapshot ─────────▶ snapshot.rs: a transaction that only reads
-//!   commit ──▶ queue.rs: batches of one slot that wait ──▶ group.rs: one statement ──▶ mayfly_commit in schema.sql
+//!   commit ──▶ queue.rs: batches of one slot that wait ──▶ group.rs: one statement ──▶ mayfly_commit in functions.sql
 //!                                       map.rs: which server holds the slot          server.rs: connections
 //! ```
 //!
@@ -18,6 +18,7 @@
 //! Holds: what was acknowledged was committed by the server that holds the slot, under the epoch that it has there.
 
 mod group;
+mod listening;
 mod map;
 mod moving;
 mod queue;
@@ -26,6 +27,7 @@ mod server;
 mod snapshot;
 mod tending;
 mod time;
+mod tls;
 
 use std::{
     collections::HashMap,
@@ -38,7 +40,7 @@ use std::{
 use bytes::Bytes;
 use deadpool_postgres::Object;
 use parking_lot::{Mutex, RwLock};
-use tokio::{runtime::Handle, task::JoinSet};
+use tokio::{runtime::Handle, sync::Notify, task::JoinSet};
 
 use self::{
     group::{slots_of, stored_key},
@@ -52,7 +54,8 @@ use crate::{
     Error, Result,
     batch::{check_batch, check_key, check_scan},
     store::{
-        Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Slot, Snapshot, Stats, Store, Urgency, Withered,
+        Batch, BoxFuture, COMMON_SLOT, Cleared, Committed, Key, KeyRange, Slot, Snapshot, Stats, Store,
+        Urgency, Withered,
     },
 };
 pub use moving::{Member, Placed};
@@ -83,6 +86,8 @@ pub(crate) struct Inner {
     queues: Queues,
     tending: Tending,
     tallies: Tallies,
+    /// Wakes when another node has said that it changed something.
+    told: Arc<Notify>,
     tasks: Mutex<JoinSet<()>>,
     runtime: Handle,
 }
@@ -109,6 +114,7 @@ impl PostgresStore {
             queues: Queues::default(),
             tending: Tending::default(),
             tallies: Tallies::default(),
+            told: Arc::default(),
             tasks: Mutex::default(),
             runtime: Handle::current(),
         };
@@ -118,6 +124,17 @@ impl PostgresStore {
     /// The clock that all nodes go by.
     pub fn time(&self) -> ServerTime {
         ServerTime::new(self.inner.control.clone())
+    }
+
+    /// Has the server pass on what other nodes say, for [`PostgresStore::told`].
+    pub fn listen(&self) {
+        self.inner.spawn(listening::listen(self.inner.control.clone(), self.inner.told.clone()));
+    }
+
+    /// Ends when another node, or this one, has changed rows of the common slot since this was last called. Where the
+    /// server does not pass such word on it never ends: look now and then as well.
+    pub async fn told(&self) {
+        self.inner.told.notified().await;
     }
 
     /// Takes or renews this node's part of the background work: call every few seconds. How many groups of slots it has.
@@ -358,7 +375,15 @@ impl Store for PostgresStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(async move {
             check_batch(&batch)?;
+            // Changes that are counted are such as others want to know of; the time horizon is none.
+            let is_counted = !batch.advances.is_empty();
             match slots_of(&batch)[..] {
+                [COMMON_SLOT] if is_counted => {
+                    let committed = queue::commit(&self.inner, COMMON_SLOT, batch).await?;
+                    let control = self.inner.control.clone();
+                    self.inner.spawn(async move { listening::say(&control).await });
+                    Ok(committed)
+                }
                 [] => {
                     self.inner.tallies.commits.fetch_add(1, Relaxed);
                     Ok(Committed::default())

@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use mayfly_storage::{
@@ -151,7 +152,7 @@ async fn batches_across_servers_are_refused() {
     assert_eq!(committed.counters.iter().map(|counter| counter.seq).collect::<Vec<_>>(), [1, 1]);
     store.add_server(&other_server).await.unwrap();
     store.move_group(7 * 97 % 256, 2).await.unwrap();
-    assert!(matches!(store.commit(both()).await, Err(Error::Invalid(_))));
+    assert!(matches!(store.commit(both()).await, Err(Error::Apart)));
     assert_eq!((feed(&store, 0).await, feed(&store, 1).await), (vec![1], vec![1]));
 }
 
@@ -179,4 +180,89 @@ async fn floors_refuse_old_versions() {
     // A floor never goes down.
     other.raise_floor(&[slot], 2).await.unwrap();
     assert!(store.commit(relying(3)).await.is_err());
+}
+
+/// A node that has changed the catalog says so, and the others hear it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn changes_of_the_catalog_are_heard_of() {
+    let address = empty_address().await;
+    let (one, other) =
+        (PostgresStore::open(&address).await.unwrap(), PostgresStore::open(&address).await.unwrap());
+    let heard = async || tokio::time::timeout(Duration::from_secs(10), other.told()).await.is_ok();
+    other.listen();
+    assert!(heard().await, "that it listens");
+    let counter = Key { space: Space::Small, slot: Slot(0), bytes: b"counter".to_vec() };
+    let change = Batch { advances: vec![Advance { counter, stamp: 0, tally: [0, 0] }], ..Batch::default() };
+    one.commit(change).await.unwrap();
+    assert!(heard().await);
+    // Writes to documents are nobody else's business.
+    one.commit(step(0).1).await.unwrap();
+    let quiet = tokio::time::timeout(Duration::from_millis(300), other.told()).await;
+    assert!(quiet.is_err());
+}
+
+/// A key that an index of the server cannot hold is refused as what it is, and spoils nothing for who waits beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn keys_that_are_too_long_are_refused_alone() {
+    let store = Arc::new(empty_store().await);
+    let slot = step(0).0;
+    // Nothing that compresses.
+    let mut state = 1_u64;
+    let noise = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    let long: Vec<u8> = (0..4000).map(noise).collect();
+    let putting = |bytes: Vec<u8>| {
+        let key = Key { space: Space::Small, slot, bytes };
+        Batch { puts: vec![Put { key, value: vec![1], marks: Vec::new() }], ..Batch::default() }
+    };
+    let mut commits = JoinSet::new();
+    for number in 0..20_u8 {
+        let (store, bytes) = (store.clone(), if number == 7 { long.clone() } else { vec![number] });
+        let batch = putting(bytes);
+        commits.spawn(async move { (number, store.commit(batch).await) });
+    }
+    while let Some(ended) = commits.join_next().await {
+        match ended.unwrap() {
+            (7, Err(Error::KeyTooLong { .. })) => {}
+            (number, Ok(_)) if number != 7 => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// What the address says about encryption is done: a server with a certificate of an authority of the test's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn connections_are_encrypted_and_certificates_checked() {
+    let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is set"));
+    // For `localhost`, with its port.
+    let (server, plain) = (variable("MAYFLY_TEST_POSTGRES_TLS"), variable("MAYFLY_TEST_POSTGRES"));
+    let (ca, other_ca) = (variable("MAYFLY_TEST_POSTGRES_CA"), variable("MAYFLY_TEST_POSTGRES_OTHER_CA"));
+    let by_number = server.replace("localhost", "127.0.0.1");
+    for good in [
+        format!("{server}?sslmode=verify-full&sslrootcert={ca}"),
+        format!("{by_number}?sslmode=verify-ca&sslrootcert={ca}"),
+        format!("{server}?sslmode=require"),
+        format!("{server}?sslmode=prefer"),
+        format!("{plain}?sslmode=prefer"),
+    ] {
+        let store = PostgresStore::open(&good).await.unwrap_or_else(|error| panic!("{good}: {error}"));
+        let is_encrypted = store.members().await.unwrap()[0].is_encrypted;
+        assert_eq!(is_encrypted, !good.starts_with(&plain), "{good}");
+    }
+    for (bad, text) in [
+        (format!("{by_number}?sslmode=verify-full&sslrootcert={ca}"), "not valid for name"),
+        (format!("{server}?sslmode=verify-full&sslrootcert={other_ca}"), "UnknownIssuer"),
+        (format!("{server}?sslmode=require&sslrootcert={other_ca}"), "UnknownIssuer"),
+        (format!("{plain}?sslmode=require"), "does not support TLS"),
+    ] {
+        match PostgresStore::open(&bad).await {
+            Err(error) => assert!(error.to_string().contains(text), "{bad}: {error}"),
+            Ok(_) => panic!("{bad} was taken"),
+        }
+    }
 }

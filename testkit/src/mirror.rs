@@ -171,6 +171,8 @@ fn kind(error: &Error) -> (u8, Option<&Key>, Option<u64>) {
         Error::Unusable(_) => (5, None, None),
         Error::Unreachable(_) => (6, None, None),
         Error::Moved => (7, None, None),
+        Error::KeyTooLong { .. } => (8, None, None),
+        Error::Apart => (9, None, None),
     }
 }
 
@@ -184,6 +186,8 @@ fn copy(error: &Error) -> Error {
         Error::Unusable(what) => Error::Unusable(what.clone()),
         Error::Unreachable(what) => Error::Unreachable(what.clone()),
         Error::Moved => Error::Moved,
+        Error::KeyTooLong { bytes_max } => Error::KeyTooLong { bytes_max: *bytes_max },
+        Error::Apart => Error::Apart,
     }
 }
 

@@ -1,12 +1,15 @@
 //! An engine with everything around it under the test's control: the store, the clock, the identifiers.
 //!
 //! ```text
-//!   World ──▶ Engine ──▶ Recorder ──▶ memory | embedded | both, mirrored | whatever the test brings
+//!   World ──▶ Engine ──▶ Recorder ──▶ memory | embedded | both, mirrored | PostgreSQL | whatever the test brings
 //!               └── AdjustableClock, frozen at START: it moves when the test says so
 //! ```
 //!
 //! Documents go in and come out as JSON text; `{"$date": seconds}` stands for a date. Nothing here decides anything
 //! about documents: it only saves tests from spelling out the engine's calls.
+//!
+//! Where [`postgres::ADDRESS`] names a server, every new world stands on it, whatever store the test asks for: the same
+//! tests, unchanged, on another store.
 //!
 //! Holds: no test on a world sleeps, reads the machine's clock or leaves files behind.
 
@@ -19,7 +22,7 @@ use mayfly_engine::{
 };
 use mayfly_engine::{Clock, Timestamp};
 use mayfly_storage::{
-    Durability, EmbeddedOptions, EmbeddedStore, MemoryStore,
+    Durability, EmbeddedOptions, EmbeddedStore, MemoryStore, PostgresStore,
     store::{Stats, Store},
 };
 use mayfly_value::{
@@ -30,7 +33,7 @@ use mayfly_value::{
 };
 use tempfile::TempDir;
 
-use crate::{Mirror, Recorder};
+use crate::{Mirror, Recorder, postgres};
 
 /// The second at which every world begins.
 pub const START: u64 = 1000;
@@ -49,6 +52,8 @@ enum Ground {
     Memory(Arc<MemoryStore>),
     Embedded(TempDir),
     Mirrored(Arc<MemoryStore>, TempDir),
+    /// A schema of its own at this address.
+    Postgres(String),
     Given(Arc<dyn Store>),
 }
 
@@ -76,31 +81,37 @@ pub struct World {
 impl World {
     /// A new world with one empty database.
     pub async fn new(backend: Backend) -> Self {
+        Self::made(backend, None).await
+    }
+
+    /// The same, but so few documents are purged in mass.
+    pub async fn with_mass(backend: Backend, documents: u64) -> Self {
+        Self::made(backend, Some(documents)).await
+    }
+
+    async fn made(backend: Backend, mass: Option<u64>) -> Self {
         let ground = match backend {
+            _ if std::env::var_os(postgres::ADDRESS).is_some() => {
+                Ground::Postgres(postgres::empty_address().await)
+            }
             Backend::Memory => Ground::Memory(Arc::default()),
             Backend::Embedded => Ground::Embedded(directory()),
             Backend::Mirrored => Ground::Mirrored(Arc::default(), directory()),
         };
-        let world = Self::at(ground, Timestamp::from_seconds(START)).await.expect("an empty store opens");
+        let world = Self::at(ground, Timestamp::from_seconds(START), mass).await;
+        let world = world.expect("an empty store opens");
         world.must_create_database().await;
         world
     }
 
-    /// The same world, but so few documents are purged in mass.
-    pub async fn with_mass(mut self, documents: u64) -> Self {
-        self.mass = Some(documents);
-        self.reopen().await.expect("a store opens again");
-        self
-    }
-
     /// A world on a store of the test's own, with whatever is in it.
     pub async fn on(store: Arc<dyn Store>, clock: Timestamp) -> Result<Self> {
-        Self::at(Ground::Given(store), clock).await
+        Self::at(Ground::Given(store), clock, None).await
     }
 
-    async fn at(ground: Ground, clock: Timestamp) -> Result<Self> {
+    async fn at(ground: Ground, clock: Timestamp, mass: Option<u64>) -> Result<Self> {
         let clock = Arc::new(AdjustableClock::frozen(clock));
-        let mut world = Self { ground, clock, ids: Arc::default(), mass: None, open: None };
+        let mut world = Self { ground, clock, ids: Arc::default(), mass, open: None };
         world.open().await?;
         Ok(world)
     }
@@ -115,6 +126,7 @@ impl World {
             Ground::Memory(memory) => memory.clone(),
             Ground::Embedded(directory) => embedded(directory),
             Ground::Mirrored(memory, directory) => Arc::new(Mirror::new(memory.clone(), embedded(directory))),
+            Ground::Postgres(address) => Arc::new(PostgresStore::open(address).await?),
             Ground::Given(store) => store.clone(),
         };
         let recorder = Arc::new(Recorder::new(store));

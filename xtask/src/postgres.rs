@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -10,6 +11,7 @@ use std::{
 
 use crate::{
     machine,
+    scale::certificates::Certificates,
     shell::{Failure, Result, failure, need},
 };
 
@@ -43,6 +45,11 @@ pub struct Postgres {
 impl Postgres {
     /// Makes and starts one. `settings` are lines such as `fsync=off`.
     pub fn start(programs: &Path, name: &str, settings: &[&str]) -> Result<Self> {
+        Self::serve(programs, Self::made(programs, name)?, settings)
+    }
+
+    /// A folder with what a new server needs.
+    fn made(programs: &Path, name: &str) -> Result<PathBuf> {
         let folder = folder(name)?;
         let data = folder.join("data");
         let mut initdb = unprivileged(&programs.join("initdb"));
@@ -51,7 +58,25 @@ impl Postgres {
         if !made.status.success() {
             return failure(format!("initdb: {}", String::from_utf8_lossy(&made.stderr)));
         }
-        Self::serve(programs, folder, settings)
+        Ok(folder)
+    }
+
+    /// Makes and starts one that speaks TLS to whoever wants it.
+    pub fn start_encrypted(programs: &Path, name: &str, certificates: &Certificates) -> Result<Self> {
+        let folder = Self::made(programs, name)?;
+        // Written by the server's user itself: it takes no key that others could have read.
+        for (file, text) in [("server.crt", &certificates.certificate), ("server.key", &certificates.key)] {
+            let mut write = unprivileged(Path::new("sh"));
+            write.args(["-c", "umask 077 && cat > \"$0\""]).arg(folder.join("data").join(file));
+            let mut child = write.stdin(Stdio::piped()).spawn()?;
+            if let Some(mut stdin) = child.stdin.take() {
+                stdin.write_all(text.as_bytes())?;
+            }
+            if !child.wait()?.success() {
+                return failure("the certificate could not be given to the server");
+            }
+        }
+        Self::serve(programs, folder, &["ssl=on"])
     }
 
     fn serve(programs: &Path, folder: PathBuf, settings: &[&str]) -> Result<Self> {
@@ -177,7 +202,7 @@ impl Drop for Postgres {
 }
 
 /// An empty folder for a server.
-fn folder(name: &str) -> Result<PathBuf> {
+pub fn folder(name: &str) -> Result<PathBuf> {
     let folder = std::env::temp_dir().join(format!("mayfly-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     // Its user has to reach it; as anybody but root that is ourselves.
@@ -186,7 +211,7 @@ fn folder(name: &str) -> Result<PathBuf> {
 }
 
 /// PostgreSQL refuses to run as root; as root, its own user is taken.
-fn unprivileged(program: &Path) -> Command {
+pub fn unprivileged(program: &Path) -> Command {
     let id = Command::new("id").arg("-u").output().map(|output| output.stdout).unwrap_or_default();
     if id.starts_with(b"0\n") {
         let mut command = Command::new("runuser");

@@ -1,22 +1,37 @@
 //! `cargo xtask test scale`: what has to hold when several nodes share PostgreSQL servers.
 //!
-//! The tests are those that are ignored elsewhere because they need a server. Three are started for them. Then whole nodes
-//! and servers are killed under load, as `failures` says.
+//! First the tests that are ignored elsewhere because they need a server; then tests that run elsewhere, unchanged, with
+//! every store in them on PostgreSQL; then the scripts of the MongoDB protocol, over the wire. Last, whole nodes and servers
+//! are killed under load, and slots moved from the shell, as `failures` and `slots` say.
 
+pub mod certificates;
 mod failures;
+mod load;
+pub mod patroni;
+mod slots;
+
+use std::{path::Path, process::Command};
 
 use crate::{
     postgres::{Postgres, programs},
-    shell::{Count, Result, cargo, run_tests},
+    server::{self, Server},
+    shell::{Count, Result, cargo, run_tests, target},
     test::libtest,
 };
+use certificates::Certificates;
 
-/// Variables that say where the three servers are, as `mayfly_testkit::postgres` reads them.
+/// Variables that say where the servers are, as `mayfly_testkit::postgres` reads them.
 const ADDRESSES: [&str; 3] = ["MAYFLY_TEST_POSTGRES", "MAYFLY_TEST_POSTGRES_2", "MAYFLY_TEST_POSTGRES_3"];
 
 /// The tests that need a server: crate and test program.
 const TESTS: [(&str, &str); 3] =
     [("mayfly-storage", "postgres"), ("mayfly-engine", "postgres"), ("mayfly", "postgres")];
+
+/// Tests that every store has to pass: crate, and which of its tests. What becomes of the disk is PostgreSQL's business.
+const SAME_TESTS: [(&str, &[&str]); 2] = [
+    ("mayfly-engine", &["scripts::", "ttl_contract::", "races::", "--skip", "ttl_16_disk_space_comes_back"]),
+    ("mayfly-cosmos", &[]),
+];
 
 /// Starts the servers and runs the tests.
 pub fn run() -> Result<String> {
@@ -25,16 +40,61 @@ pub fn run() -> Result<String> {
     for name in ["scale-1", "scale-2", "scale-3"] {
         servers.push(Postgres::start(&programs, name, &[])?);
     }
-    let mut sum = Count::default();
-    for (package, test) in TESTS {
-        let mut command = cargo(&["test", "--package", package, "--test", test, "--", "--ignored"]);
+    let certificates = Certificates::generate()?;
+    let encrypted = Postgres::start_encrypted(&programs, "scale-tls", &certificates)?;
+    let describe = |command: &mut Command| {
         for (variable, server) in ADDRESSES.iter().zip(&servers) {
             command.env(variable, server.address());
         }
-        command.env("MAYFLY_TEST_POSTGRES_PROGRAMS", &programs);
+        command
+            .env("MAYFLY_TEST_POSTGRES_TLS", encrypted.address().replace("127.0.0.1", "localhost"))
+            .env("MAYFLY_TEST_POSTGRES_CA", &certificates.authority)
+            .env("MAYFLY_TEST_POSTGRES_OTHER_CA", &certificates.other_authority);
+    };
+    let mut sum = Count::default();
+    for (package, test) in TESTS {
+        let mut command = cargo(&["test", "--package", package, "--test", test, "--", "--ignored"]);
+        describe(&mut command);
         sum.add(run_tests(&mut command, libtest)?);
     }
-    drop(servers);
+    let mut same = Count::default();
+    for (package, tests) in SAME_TESTS {
+        let mut command = cargo(&["test", "--package", package, "--test", "it", "--"]);
+        describe(command.args(tests));
+        same.add(run_tests(&mut command, libtest)?);
+    }
+    server::build()?;
+    same.add(mongo_scripts(&servers)?);
+    drop((servers, encrypted));
     let (nodes, failover) = (failures::nodes(&programs)?, failures::failover(&programs)?);
-    Ok(format!("{sum}; nodes killed: {nodes}; server killed: {failover}"))
+    let moves = slots::moved_from_the_shell(&programs)?;
+    Ok(format!(
+        "{sum}; unchanged on PostgreSQL: {same}; nodes killed: {nodes}; server killed: {failover}; slots moved: {moves}"
+    ))
+}
+
+/// The golden scripts of the MongoDB protocol, asked of a node over the wire.
+fn mongo_scripts(servers: &[Postgres]) -> Result<Count> {
+    let Some(postgres) = servers.first() else { return Ok(Count::default()) };
+    let store = postgres.address();
+    let data_dir = target().join("scale/mongo");
+    let node = Server::start_with_mongo(&[
+        "--store".as_ref(),
+        store.as_ref(),
+        "--data-dir".as_ref(),
+        data_dir.as_os_str(),
+    ])?;
+    let test = "scripts::scripts_answer_as_a_real_server_does";
+    let mut command = cargo(&["test", "--package", "mayfly-mongo", "--test", "it", "--", "--ignored", test]);
+    let count = run_tests(command.env("MONGOD", format!("127.0.0.1:{}", node.mongo_port)), libtest)?;
+    node.stop()?;
+    Ok(count)
+}
+
+/// A node on a store.
+fn node(store: &str, name: &str) -> Result<Server> {
+    let data_dir = target().join("scale").join(name);
+    let arguments: [&std::ffi::OsStr; 4] =
+        ["--store".as_ref(), store.as_ref(), "--data-dir".as_ref(), Path::as_os_str(&data_dir)];
+    Server::start(&arguments)
 }

@@ -5,7 +5,7 @@ use mayfly_value::keycode::DecodedValue;
 
 use super::{
     row::{DAMAGED, Row, is_kept},
-    state::{counter, each_row},
+    state::{counter, each_row, together},
     walk::{Page, Walk},
 };
 use crate::{
@@ -35,10 +35,10 @@ impl Engine {
         let opened = self.open(container, &all, now).await?;
         let walk = opened.walk(&all, Direction::Forward);
         let mut count = 0;
-        for slot in access.within.slots(&opened.container) {
-            let shard = opened.container.shard(u32::from(slot));
-            for range in access.key_ranges(shard, opened.container.row.index.epoch) {
-                count += walk.count(shard, range).await?;
+        for some in access.within.slots(walk.container).chunks(walk.width) {
+            let counts = some.iter().map(|slot| walk.count_slot(access, *slot)).collect();
+            for counted in together(counts).await {
+                count += counted?;
             }
         }
         self.check_current(&opened.container).await?;
@@ -140,6 +140,16 @@ impl Engine {
 }
 
 impl Walk<'_> {
+    /// How many entries of living documents the ranges of an index have in a slot.
+    async fn count_slot(&self, access: &IndexAccess, slot: u16) -> Result<u64> {
+        let shard = self.container.shard(u32::from(slot));
+        let mut count = 0;
+        for range in access.key_ranges(shard, self.container.row.index.epoch) {
+            count += self.count(shard, range).await?;
+        }
+        Ok(count)
+    }
+
     /// How many entries of living documents a range has.
     async fn count(&self, shard: Shard, mut range: KeyRange) -> Result<u64> {
         /// Rows at a time: small enough to leave the thread to others now and then.

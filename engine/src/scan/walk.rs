@@ -1,4 +1,8 @@
 //! One page of a walk: slot after slot, leg after leg, as far as there is room.
+//!
+//! Where slots are on servers, waiting for one after the other takes as many round trips as there are slots. A page that
+//! has room left after a slot asks the next two at once, then four, and so on, and puts what they answer together in the
+//! order of the slots: the page is the same, only sooner. What does not fit any more is asked for again with the next page.
 
 use bytes::Bytes;
 use mayfly_storage::store::{Direction, Key, KeyRange, PageLimit, Snapshot, prefix_end};
@@ -7,7 +11,7 @@ use mayfly_value::{keycode, partition::Epk};
 use super::{
     Content, Entry, Merged, Place, Wanted,
     row::{DAMAGED, Row, values},
-    state::{indexed_through, last_commit},
+    state::{indexed_through, last_commit, together},
 };
 use crate::{
     access::{Access, IndexAccess, record_range},
@@ -22,6 +26,9 @@ use crate::{
 /// The most entries one page looks at, whatever it returns.
 pub(super) const ENTRIES_MAX: usize = 10_000;
 
+/// The most slots that are asked at once, where that helps.
+pub(super) const WIDTH_MAX: usize = 16;
+
 pub(super) struct Walk<'a> {
     pub container: &'a Container,
     pub access: &'a Access,
@@ -33,6 +40,8 @@ pub(super) struct Walk<'a> {
     pub merged: Merged,
     /// The most entries a page looks at.
     pub entries_max: usize,
+    /// How many slots may be asked at once.
+    pub width: usize,
 }
 
 impl Walk<'_> {
@@ -55,6 +64,51 @@ impl Walk<'_> {
                 None => return Ok((page, None)),
             },
         };
+        let mut width = 1;
+        loop {
+            let place = slots.iter().position(|slot| *slot == at.slot).unwrap_or_default();
+            let some = &slots[place..slots.len().min(place + width)];
+            let bytes_left = limit.bytes.saturating_sub(page.bytes);
+            let room = PageLimit {
+                rows: limit.rows - page.found.len(),
+                bytes: (bytes_left / some.len().max(1)).max(1),
+            };
+            let starts = some.iter().map(|slot| match *slot == at.slot {
+                true => at.clone(),
+                false => Position::start_of(*slot),
+            });
+            let walks = starts.map(|start| self.slot(start, room, records)).collect();
+            for (slot, walked) in some.iter().zip(together(walks).await) {
+                let (mut of_slot, mut next) = walked?;
+                let rows_left = limit.rows - page.found.len();
+                if of_slot.found.len() > rows_left {
+                    of_slot.found.truncate(rows_left);
+                    next = of_slot.found.last().map(|last| last.place.position(*slot));
+                }
+                page.add(of_slot);
+                let is_full = page.is_full(limit, self.entries_max);
+                if next.is_none() && !is_full {
+                    continue;
+                }
+                let behind = slots.iter().skip_while(|each| *each != slot).nth(1);
+                return Ok((page, next.or_else(|| behind.map(|slot| Position::start_of(*slot)))));
+            }
+            match slots.get(place + some.len()) {
+                Some(slot) => at = Position::start_of(*slot),
+                None => return Ok((page, None)),
+            }
+            width = (width * 2).min(self.width);
+        }
+    }
+
+    /// What is left of one slot, as far as there is room; and where to go on in it, if there is more.
+    async fn slot(
+        &self,
+        mut at: Position,
+        limit: PageLimit,
+        records: bool,
+    ) -> Result<(Page, Option<Position>)> {
+        let mut page = Page { records, ..Page::default() };
         loop {
             self.settle_legs(&mut at).await?;
             let room = PageLimit {
@@ -62,13 +116,10 @@ impl Walk<'_> {
                 bytes: limit.bytes.saturating_sub(page.bytes).max(1),
             };
             let more = self.advance(&mut at, room, &mut page).await?;
-            let full = page.found.len() >= limit.rows
-                || page.bytes >= limit.bytes
-                || page.scanned >= self.entries_max;
-            if !more && !self.next_leg(&mut at, &slots) {
+            if !more && !self.next_leg(&mut at) {
                 return Ok((page, None));
             }
-            if full {
+            if page.is_full(limit, self.entries_max) {
                 return Ok((page, Some(at)));
             }
         }
@@ -329,20 +380,13 @@ impl Walk<'_> {
         Ok(Some(Row { document: key.slice(at..), key, content, times: 1 }))
     }
 
-    fn next_leg(&self, at: &mut Position, slots: &[u16]) -> bool {
+    fn next_leg(&self, at: &mut Position) -> bool {
         at.after = After::Start;
-        if at.leg == Leg::Main && at.index.is_some_and(|index| index.through < index.until) {
+        let has_more = at.leg == Leg::Main && at.index.is_some_and(|index| index.through < index.until);
+        if has_more {
             at.leg = Leg::Unindexed;
-            return true;
         }
-        let place = slots.iter().position(|slot| *slot == at.slot);
-        match place.and_then(|place| slots.get(place + 1)) {
-            Some(slot) => {
-                *at = Position::start_of(*slot);
-                true
-            }
-            None => false,
-        }
+        has_more
     }
 
     /// The keys of a leg, ascending.
@@ -381,6 +425,21 @@ pub(super) struct Page {
     pub refused_bytes: usize,
     /// Whether records are wanted, not only entries.
     pub records: bool,
+}
+
+impl Page {
+    /// Adds what another slot gave.
+    fn add(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.scanned += other.scanned;
+        self.bytes += other.bytes;
+        self.refused += other.refused;
+        self.refused_bytes += other.refused_bytes;
+    }
+
+    fn is_full(&self, limit: PageLimit, entries_max: usize) -> bool {
+        self.found.len() >= limit.rows || self.bytes >= limit.bytes || self.scanned >= entries_max
+    }
 }
 
 /// Leaves of a range what comes after a row.

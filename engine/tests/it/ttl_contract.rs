@@ -369,7 +369,7 @@ async fn found_by_both(world: &World, n: i64) -> usize {
 #[tokio::test]
 async fn ttl_13_purge_in_mass_leaves_nothing_either() {
     for backend in BACKENDS {
-        let mut world = World::new(backend).await.with_mass(100).await;
+        let mut world = World::with_mass(backend, 100).await;
         let mut with_all = definition("c", "/pk");
         with_all.default_ttl = Some(100.try_into().unwrap());
         with_all.unique_keys = vec![vec!["/u".to_owned()]];

@@ -110,9 +110,10 @@ enum Background {
 }
 
 async fn run(trace: &Trace, backend: Backend, background: Background) -> Result<Vec<String>, Failure> {
-    // All of them open their world twice: the time after a crash depends on how a world was begun.
-    let mass = if matches!(background, Background::Everywhere) { 1 } else { u64::MAX };
-    let world = World::new(backend).await.with_mass(mass).await;
+    let world = match background {
+        Background::Everywhere => World::with_mass(backend, 1).await,
+        _ => World::new(backend).await,
+    };
     let mut tracer = Tracer::new(world, trace.0).await?;
     for step in &trace.1 {
         if matches!(background, Background::Nowhere) && step.is_background() {
@@ -155,7 +156,7 @@ fn check(trace: &Trace, on_files: bool) -> Result<(), String> {
 fn check_log(trace: &Trace) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let traced = runtime.block_on(async {
-        let world = World::new(Backend::Memory).await.with_mass(2).await;
+        let world = World::with_mass(Backend::Memory, 2).await;
         let mut tracer = Tracer::logged(world, trace.0).await?;
         for step in &trace.1 {
             tracer.step(step).await?;

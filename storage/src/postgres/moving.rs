@@ -55,6 +55,8 @@ pub struct Member {
     pub groups: usize,
     /// Rows that it holds, as far as its statistics know.
     pub rows: i64,
+    /// Whether the way to it is encrypted.
+    pub is_encrypted: bool,
 }
 
 type Sql = std::result::Result<(), tokio_postgres::Error>;
@@ -70,11 +72,17 @@ impl PostgresStore {
             let rows = server
                 .read(async |connection: Object| {
                     connection
-                        .query_one("SELECT greatest(reltuples, 0)::int8 FROM pg_class WHERE oid = 'mayfly_kv'::regclass", &[])
+                        .query_one(
+                            "SELECT greatest(reltuples, 0)::int8, \
+                                    coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) \
+                             FROM pg_class WHERE oid = 'mayfly_kv'::regclass",
+                            &[],
+                        )
                         .await
                 })
                 .await?;
-            members.push(Member { number, name: server.name.clone(), groups, rows: rows.get(0) });
+            let (rows, is_encrypted) = (rows.get(0), rows.get(1));
+            members.push(Member { number, name: server.name.clone(), groups, rows, is_encrypted });
         }
         Ok(members)
     }

@@ -129,7 +129,7 @@ async fn process(store: &Arc<Inner>, slot: Slot, jobs: Vec<Job>) -> Changed {
     let borrowed: Vec<&Batch> = batches.iter().collect();
     let answers = match decide(store, slot, &borrowed).await {
         // One that the server cannot take must not spoil it for the others.
-        Err(Error::Invalid(_)) if borrowed.len() > 1 => {
+        Err(Error::Invalid(_) | Error::KeyTooLong { .. }) if borrowed.len() > 1 => {
             let mut answers = Vec::new();
             for batch in borrowed {
                 let alone = decide(store, slot, &[batch]).await;
@@ -233,7 +233,7 @@ pub async fn commit_across(store: &Arc<Inner>, batch: Batch) -> Result<Committed
         let places: Vec<Place> = parts.iter().map(|part| store.place(part.slot)).collect();
         let Some(first) = places.first() else { return Ok(Committed::default()) };
         if places.iter().any(|place| place.number != first.number) {
-            return Err(Error::Invalid("a batch for slots that several servers hold"));
+            return Err(Error::Apart);
         }
         let answer = first.server.write(async |connection: Object| {
             connection.batch_execute("BEGIN").await?;
@@ -349,6 +349,7 @@ fn copy(error: &Error) -> Error {
         Error::Unreachable(text) => Error::Unreachable(text.clone()),
         Error::Invalid(text) => Error::Invalid(text),
         Error::Moved => Error::Moved,
+        Error::KeyTooLong { bytes_max } => Error::KeyTooLong { bytes_max: *bytes_max },
         _ => Error::Poisoned,
     }
 }

@@ -6,14 +6,16 @@ use tokio_postgres::error::SqlState;
 
 use super::{
     map::{GROUPS, Map, Place},
-    server::{Server, pause, text},
+    server::{self, Server, pause},
 };
 use crate::{Error, Result};
 
 const SCHEMA: &str = include_str!("schema.sql");
+const FUNCTIONS: &str = include_str!("functions.sql");
 
-/// The version of `schema.sql`.
-const VERSION: i32 = 1;
+/// The version of `schema.sql` and `functions.sql`. Version 1 had the same tables.
+const VERSION: i32 = 2;
+const SAME_TABLES: i32 = 1;
 
 /// Nodes that start together make the tables together; one of them wins and the others look again.
 const ATTEMPTS: u32 = 20;
@@ -23,27 +25,33 @@ pub async fn prepare(server: &Server, holds_all: bool) -> Result<()> {
     let mut attempt = 0;
     loop {
         let connection = server.connection().await?;
-        match connection.query_opt("SELECT version FROM mayfly_schema", &[]).await {
+        let text = match connection.query_opt("SELECT version FROM mayfly_schema", &[]).await {
             Ok(Some(row)) if row.get::<_, i32>(0) == VERSION => return Ok(()),
+            Ok(Some(row)) if row.get::<_, i32>(0) == SAME_TABLES => {
+                format!("{FUNCTIONS}; UPDATE mayfly_schema SET version = {VERSION}")
+            }
             Ok(_) => {
                 return Err(Error::Unusable(format!(
                     "{}: its tables are of another version of Mayfly",
                     server.name
                 )));
             }
-            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {}
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+                let tables = SCHEMA
+                    .replace("$OWNED", if holds_all { "true" } else { "false" })
+                    .replace("$GROUPS", &GROUPS.to_string())
+                    .replace("$VERSION", &VERSION.to_string());
+                format!("{FUNCTIONS}; {tables}")
+            }
             Err(error) => return Err(server.failed(&error)),
-        }
-        let schema = SCHEMA
-            .replace("$OWNED", if holds_all { "true" } else { "false" })
-            .replace("$GROUPS", &GROUPS.to_string());
-        match connection.batch_execute(&format!("BEGIN; {schema}; COMMIT")).await {
+        };
+        match connection.batch_execute(&format!("BEGIN; {text}; COMMIT")).await {
             Ok(()) => return Ok(()),
             Err(error) if attempt >= ATTEMPTS => {
                 return Err(Error::Unusable(format!(
                     "{}: the tables cannot be made: {}",
                     server.name,
-                    text(&error)
+                    server::text(&error)
                 )));
             }
             Err(_) => {

@@ -11,6 +11,7 @@ use std::{future::Future, time::Duration};
 use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Timeouts};
 use tokio_postgres::{Config, NoTls, error::SqlState};
 
+use super::tls::{Address, is_final};
 use crate::{Error, Result};
 
 /// Connections for single statements. More than a server has cores only wait inside it instead of here.
@@ -29,6 +30,10 @@ const ATTEMPTS: u32 = 40;
 /// Attempts at a statement that loses to others. Commits of one slot cannot, so this is for the family's other members.
 const RETRIES: u32 = 20;
 
+/// Bytes of a key that an index of PostgreSQL always takes: a third of its page, less what it adds itself. Longer ones it
+/// compresses, and refuses if that does not help.
+const KEY_BYTES_MAX: usize = 2600;
+
 /// What every connection is told. Plans are made once and follow the primary key: the tables' statistics may be of
 /// when they were small.
 const PREPARE_CONNECTION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
@@ -38,6 +43,8 @@ const PREPARE_CONNECTION: &str = "SET plan_cache_mode = force_generic_plan; SET 
 pub struct Server {
     statements: Pool,
     snapshots: Pool,
+    /// For connections that are nobody else's.
+    pub address: Address,
     /// Where it is, without what is secret.
     pub name: String,
 }
@@ -45,13 +52,15 @@ pub struct Server {
 impl Server {
     /// Connects nowhere yet.
     pub fn new(url: &str) -> Result<Self> {
-        let config: Config = url.parse().map_err(|error| {
-            Error::Unusable(format!("the address of the database cannot be read: {error}"))
-        })?;
-        let name = name_of(&config);
+        let address = Address::parse(url)?;
+        let Address { config, tls } = &address;
+        let name = name_of(config);
         let pool = |size| {
-            let recycling_method = RecyclingMethod::Fast;
-            let manager = Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method });
+            let options = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+            let manager = match tls {
+                Some(tls) => Manager::from_config(config.clone(), tls.clone(), options),
+                None => Manager::from_config(config.clone(), NoTls, options),
+            };
             let prepare = Hook::async_fn(|client, _| {
                 Box::pin(async move {
                     let version = client.simple_query("SHOW server_version").await;
@@ -71,7 +80,8 @@ impl Server {
                 .build()
                 .map_err(|error| Error::Unusable(error.to_string()))
         };
-        Ok(Self { statements: pool(STATEMENTS_MAX)?, snapshots: pool(SNAPSHOTS_MAX)?, name })
+        let (statements, snapshots) = (pool(STATEMENTS_MAX)?, pool(SNAPSHOTS_MAX)?);
+        Ok(Self { statements, snapshots, address, name })
     }
 
     /// A connection for one statement.
@@ -139,9 +149,7 @@ impl Server {
     /// The error of a statement, as this crate tells it.
     pub fn failed(&self, error: &tokio_postgres::Error) -> Error {
         match error.code() {
-            Some(&SqlState::PROGRAM_LIMIT_EXCEEDED) => {
-                Error::Invalid("a key that is too long for this store")
-            }
+            Some(&SqlState::PROGRAM_LIMIT_EXCEEDED) => Error::KeyTooLong { bytes_max: KEY_BYTES_MAX },
             _ => Error::Unreachable(format!("{}: {}", self.name, text(error))),
         }
     }
@@ -199,6 +207,9 @@ fn is_shutdown(code: &SqlState) -> bool {
 /// Whether a server that cannot be reached now may be soon. A wrong password will not become right.
 fn is_passing(error: &PoolError) -> bool {
     let PoolError::Backend(error) = error else { return false };
+    if is_final(error) {
+        return false;
+    }
     error.code().is_none_or(|code| is_shutdown(code) || *code == SqlState::TOO_MANY_CONNECTIONS)
 }
 
