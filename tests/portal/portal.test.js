@@ -52,7 +52,8 @@ const editor = (page, label) => page.getByRole("textbox", { name: label });
 
 /** Replaces the text of an editor, as a person would. */
 async function write(page, label, text) {
-  await editor(page, label).click();
+  // Not by a click: completions of what was written before may lie over it.
+  await editor(page, label).focus();
   await page.keyboard.press("ControlOrMeta+a");
   await page.keyboard.press("Delete");
   // Inserted at once: typing would meet automatic brackets.
