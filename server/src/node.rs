@@ -82,7 +82,7 @@ pub struct Node {
     pub(crate) mongo_user: Option<&'static str>,
     /// Where the store's files are, if it has any.
     store_path: Option<PathBuf>,
-    load: Load,
+    pub(crate) load: Load,
     /// Since when purge has had more to do than it has done.
     behind: Mutex<Option<Stopwatch>>,
     gauges: Gauges,
@@ -150,11 +150,12 @@ impl Backend for Node {
     }
 
     async fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
-        let _busy = self.load.enter();
         if request.uri().path().starts_with(admin::PREFIX) {
+            // Whoever looks on, as the portal does all the time, must not hold up what is looked at.
             let response = admin::serve(self, request).await;
             return Answer { operation: "Administration", response };
         }
+        let _busy = self.load.enter();
         let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
         let charge = response.headers().get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
         let charge = charge.and_then(|text| text.parse().ok()).unwrap_or(0.0);

@@ -249,6 +249,21 @@ export function collectionTests({ server, open, done, rows, write }) {
       await done(page);
     });
 
+    test("documents come from a file, and keep their types", async () => {
+      await insert("filed", [{ _id: 1, n: "old" }]);
+      const page = await open("c/shop/filed/items");
+      await rows(page).first().waitFor();
+      await page.getByRole("button", { name: "Upload items from a file" }).click();
+      await page.getByLabel("Replace items that are there").check();
+      const text = '[{"_id":1,"n":{"$numberLong":"7"}},{"at":{"$date":"2026-01-02T03:04:05Z"}}]';
+      await page.getByLabel("File", { exact: true }).setInputFiles({ name: "items.json", mimeType: "application/json", buffer: Buffer.from(text) });
+      await page.getByRole("button", { name: "Upload 2 items" }).click();
+      await page.getByText("2 of 2 written").waitFor();
+      const found = (await run({ find: "filed", sort: { _id: 1 }, projection: { _id: 0 } })).cursor.firstBatch;
+      assert.deepEqual(found, [{ n: { $numberLong: "7" } }, { at: { $date: "2026-01-02T03:04:05Z" } }]);
+      await done(page);
+    });
+
     test("indexes are made and dropped", async () => {
       await insert("indexed", [{ _id: 1 }]);
       const page = await open("c/shop/indexed/indexes");

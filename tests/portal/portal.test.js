@@ -52,7 +52,8 @@ const editor = (page, label) => page.getByRole("textbox", { name: label });
 
 /** Replaces the text of an editor, as a person would. */
 async function write(page, label, text) {
-  await editor(page, label).click();
+  // Not by a click: completions of what was written before may lie over it.
+  await editor(page, label).focus();
   await page.keyboard.press("ControlOrMeta+a");
   await page.keyboard.press("Delete");
   // Inserted at once: typing would meet automatic brackets.
@@ -432,6 +433,33 @@ describe("items", () => {
     await done(page);
   });
 
+  test("items come from a file, with an account of those that did not get in", async () => {
+    const store = await container("upload", {}, [{ id: "1", n: "old" }]);
+    const page = await open("c/shop/upload/items");
+    await rows(page).first().waitFor();
+    const lines = ['{"id":"1","pk":"a","n":"new"}', '{"id":"2","pk":"b","big":12345678901234567}', '{"id":"3","pk":"a","ttl":5}'];
+    const file = (text) => page.getByLabel("File", { exact: true }).setInputFiles({ name: "items.ndjson", mimeType: "application/x-ndjson", buffer: Buffer.from(text) });
+    await page.getByRole("button", { name: "Upload items from a file" }).click();
+    await file('{"id":"1"}\n{oops');
+    await page.getByText(/^Line 2: /).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Upload", exact: true }).isDisabled(), true);
+    await file(lines.join("\n"));
+    await page.getByRole("button", { name: "Upload 3 items" }).click();
+    await page.getByText("2 of 3 written, 1 refused").waitFor();
+    await page.getByText(/Item 1: .*Status 409/).waitFor();
+    assert.deepEqual(await axe(page), []);
+    await page.getByRole("button", { name: "Close", exact: true }).last().click();
+    await rows(page).nth(2).waitFor();
+    assert.equal((await store.item("1", "a").read()).resource.n, "old");
+    await page.getByRole("button", { name: "Upload items from a file" }).click();
+    await page.getByLabel("Replace items that are there").check();
+    await file(`[${lines.join(",")}]`);
+    await page.getByRole("button", { name: "Upload 3 items" }).click();
+    await page.getByText("3 of 3 written").waitFor();
+    assert.equal((await store.item("1", "a").read()).resource.n, "new");
+    await done(page);
+  });
+
   test("the grid is worked by keyboard", async () => {
     await container("keys", {}, Array.from({ length: 30 }, (_, n) => ({ id: String(n).padStart(2, "0") })));
     const page = await open("c/shop/keys/items");
@@ -494,6 +522,23 @@ test("an indexing policy is checked here, then set, and its index built", async 
   await page.getByText("The indexing policy is set").waitFor();
   await page.getByText("Index complete").waitFor();
   assert.deepEqual((await store.read()).resource.indexingPolicy.includedPaths, [{ path: "/n/?" }]);
+  await done(page);
+});
+
+test("the building of an index is shown until it is whole", async () => {
+  const store = await container("building");
+  const fields = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`f${n}`, n]));
+  for (let from = 0; from < 300; from += 100) {
+    const { code } = await store.items.batch(Array.from({ length: 100 }, (_, n) => ({ operationType: "Create", resourceBody: { id: `${from + n}`, pk: "a", ...fields } })), "a");
+    assert.equal(code, 200);
+  }
+  const page = await open("c/shop/building/settings/indexing");
+  await page.getByText("Index complete").waitFor();
+  await write(page, "Indexing policy", '{"indexingMode": "consistent", "includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/f1/?"}]}');
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText(/^Building: \d+ %$/).waitFor();
+  await page.getByRole("progressbar", { name: "Index building" }).waitFor();
+  await page.getByText("Index complete").waitFor();
   await done(page);
 });
 

@@ -18,7 +18,7 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       await page.getByRole("gridcell", { name: "12" }).waitFor();
 
       // The statement at the cursor.
-      await editor(page, "Query").click();
+      await editor(page, "Query").focus();
       await page.keyboard.press("ControlOrMeta+Home");
       await page.keyboard.press("Shift+Enter");
       await page.getByText(/^5 rows from query/).waitFor();

@@ -7,6 +7,8 @@ export const SCREENS = [
   ["home", "#/"],
   ["items", "#/c/sample/carts/items"],
   ["item", "#/c/sample/carts/items?item=cart-002&pk=%5B%22grace%22%5D"],
+  ["upload", "#/c/sample/carts/items", async (page) => page.getByRole("button", { name: "Upload items from a file" }).click()],
+  ["columns", "#/c/sample/carts/items?sort=expires", async (page) => page.getByRole("button", { name: "Choose columns" }).click()],
   ["ttl", "#/c/sample/carts/ttl"],
   ["ttl-preview", "#/c/sample/carts/ttl?propose=600"],
   ["scale", "#/c/sample/carts/settings/scale"],
@@ -51,10 +53,12 @@ export async function takeScreens(server, browser, only) {
     });
     for (const [name, hash, prepare] of SCREENS) {
       if (only && !only.includes(name)) continue;
+      // A dialog of the page before would stay: its address is the same.
+      await page.keyboard.press("Escape");
       await page.goto(`${server.endpoint}_explorer/${hash}`);
       await page.waitForLoadState("networkidle").catch(() => undefined);
       await prepare?.(page);
-      await page.waitForTimeout(name === "metrics" ? 2500 : 500);
+      await page.waitForTimeout(name === "metrics" ? 2500 : 300);
       await page.screenshot({ path: `${SHOTS}${name}-${look}.png` });
       if (look === "light" || look === "dark") for (const each of await axe(page)) problems.push(`${name} ${look}: ${each}`);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

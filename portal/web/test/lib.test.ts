@@ -8,6 +8,7 @@ import { lifeOf } from "../src/lib/life";
 import { type Sample, inBuckets, quantile, rate } from "../src/lib/rates";
 import { filterQuery, parameterNames, problemOf, propertyOf, statementAt, statements } from "../src/lib/sql";
 import { addPage, newStats, parseMetrics, statRows } from "../src/lib/stats";
+import { itemsIn } from "../src/lib/upload";
 
 describe("durations", () => {
   it("are read as people write them", () => {
@@ -140,5 +141,23 @@ describe("numbers", () => {
     expect([0, 0.0001, 0.05, 0.5, 1].map(percent)).toEqual(["0 %", "< 0.1 %", "5.0 %", "50 %", "100 %"]);
     expect(utc(0)).toBe("1970-01-01 00:00:00 UTC");
     expect(utc(1e15)).toBe("beyond the calendar");
+  });
+});
+
+describe("a file of items", () => {
+  it("is a list, one item, or one per line, each as it was written", () => {
+    expect(itemsIn('\ufeff[ {"id":"1","n":1.0}, {"id":"2","n":12345678901234567890} ]')).toEqual(['{"id":"1","n":1.0}', '{"id":"2","n":12345678901234567890}']);
+    expect(itemsIn('{\n  "id": "1"\n}')).toEqual(['{\n  "id": "1"\n}']);
+    expect(itemsIn('{"id":"1"}\r\n\n{"id":"2"}\n')).toEqual(['{"id":"1"}', '{"id":"2"}']);
+    expect(itemsIn("[]")).toEqual([]);
+  });
+
+  it("says where it is wrong", () => {
+    expect(itemsIn(" ")).toBe("The file is empty.");
+    expect(itemsIn("5")).toBe("The file holds neither items nor a list of them.");
+    expect(itemsIn("[{}, 5]")).toBe("Number 2 of the list is not an object.");
+    expect(itemsIn('{"id":"1"}\n{"id":')).toMatch(/^Line 2: /);
+    expect(itemsIn('{"id":"1"}\n[]')).toBe("Line 2 is not an object.");
+    expect(itemsIn('[\n{"id":1},\n')).not.toMatch(/^Line/);
   });
 });

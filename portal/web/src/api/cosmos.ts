@@ -125,6 +125,16 @@ export const createItem = (name: ContainerName, body: Record<string, Json>, path
     headers: { "x-ms-documentdb-partitionkey": partitionKeyHeader(body, paths) },
   });
 
+/** The same from a text, as it is. */
+export const putItem = (name: ContainerName, text: string, paths: string[], upsert: boolean): Promise<Answer<Item>> =>
+  resource({
+    verb: "POST",
+    link: linkOf(name),
+    feed: "docs",
+    body: text,
+    headers: { "x-ms-documentdb-partitionkey": partitionKeyHeader(JSON.parse(text) as Json, paths), ...(upsert ? { "x-ms-documentdb-is-upsert": "True" } : {}) },
+  });
+
 export const replaceItem = (name: ContainerName, ref: ItemRef, body: string, etag?: string): Promise<Answer<Item>> =>
   resource({ verb: "PUT", link: `${linkOf(name)}/docs/${ref.id}`, body, headers: keyed(ref, etag) });
 

@@ -71,6 +71,10 @@ export const replaceDocument = ({ db, coll }: ContainerName, id: string, before:
   return written(db, `{"update":${quoted(coll)},"updates":[{"q":{"_id":${id}${unchanged}},"u":${document}}]}`);
 };
 
+/** Writes a document that has an id, whether or not one with it is there. */
+export const putDocument = ({ db, coll }: ContainerName, document: string): Promise<number> =>
+  written(db, `{"update":${quoted(coll)},"updates":[{"q":{"_id":${textAt(document, "_id")}},"u":${document},"upsert":true}]}`);
+
 /** Gives a document a `ttl` of its own, or takes it away. */
 export const setOwnTtl = ({ db, coll }: ContainerName, id: string, ttl: number | null): Promise<number> =>
   written(db, `{"update":${quoted(coll)},"updates":[{"q":{"_id":${id}},"u":${ttl === null ? '{"$unset":{"ttl":""}}' : `{"$set":{"ttl":${ttl}}}`}}]}`);

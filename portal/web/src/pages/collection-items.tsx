@@ -3,12 +3,13 @@
 import { useCallback, useState } from "preact/hooks";
 import { type ContainerOverview, readFates } from "../api/admin";
 import type { ContainerName } from "../api/cosmos";
-import { closeCursor, getMore, listIndexes, open } from "../api/mongo";
+import { closeCursor, getMore, insertDocument, listIndexes, open, putDocument } from "../api/mongo";
 import { at, cell } from "../lib/document";
 import { shown, ttlIndexes } from "../lib/extended";
 import { type Fate, fateWord } from "../lib/fate";
 import type { Json } from "../lib/life";
 import { commandOf, readQuery } from "../lib/mongo";
+import { textAt } from "../lib/rawjson";
 import { documentKey, doomedDocument } from "../state/deletions";
 import { go, route, withParams } from "../state/route";
 import { useLoad } from "../ui/load";
@@ -79,6 +80,7 @@ export function CollectionItems({ name, container }: { name: ContainerName; cont
       open={(row) => ({ item: row.id })}
       closed={CLOSED}
       doom={(row) => doomedDocument(name, row.id, cell(shown(row.raw["_id"])))}
+      put={(text, replace) => (replace && textAt(text, "_id") !== null ? putDocument(name, text) : insertDocument(name, text))}
       panel={(remove) => (
         <DocumentPanel
           key={isNew ? "new" : openId!}

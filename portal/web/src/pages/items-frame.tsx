@@ -21,6 +21,7 @@ import type { Pages } from "../ui/pages";
 import { Value, widthOf } from "../ui/value";
 import { download } from "./results";
 import { useAction } from "./shortcuts";
+import { type Put, Upload } from "./upload";
 
 const COLUMNS_AT_FIRST = 3;
 
@@ -62,6 +63,8 @@ interface Frame<Row> {
   open: (row: Row) => Record<string, string | null>;
   closed: Record<string, null>;
   doom: (row: Row) => Doomed;
+  /** Writes an item of a file. */
+  put: Put;
   panel: (remove: (rows: Row[]) => void) => ComponentChildren;
 }
 
@@ -75,6 +78,7 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const sort = sortIn(params.get("sort"));
   const [choosing, setChoosing] = useState(false);
+  const [uploading, setUploading] = useState(false);
   const filterBox = useRef<HTMLInputElement>(null);
 
   const place = `columns.${name.db}/${name.coll}`;
@@ -145,6 +149,7 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
           {!readOnly.value && (
             <>
               <Button icon="trash" label="Delete the selected items" keys="Alt+D" disabled={selected.size === 0} onClick={() => remove(chosenRows())} />
+              <Button icon="upload" label="Upload items from a file" onClick={() => setUploading(true)} />
               <Button kind="primary" icon="plus" keys="Alt+N I" onClick={startNew}>New item</Button>
             </>
           )}
@@ -199,6 +204,7 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
         </div>
       </div>
       {(props.current !== null || isNew) && props.panel(remove)}
+      {uploading && <Upload name={name} put={props.put} onClose={() => setUploading(false)} onDone={props.reload} />}
       {choosing && <Columns known={known} chosen={extra} fixed={props.fixed} onClose={() => setChoosing(false)} onChoose={(next) => (setChosen(next), keep(place, next))} />}
     </div>
   );

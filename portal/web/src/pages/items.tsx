@@ -2,7 +2,7 @@
 
 import { useCallback, useMemo, useState } from "preact/hooks";
 import type { ContainerOverview } from "../api/admin";
-import { type ContainerName, type ItemRef, listItems, queryItems, refOf } from "../api/cosmos";
+import { type ContainerName, type ItemRef, listItems, putItem, queryItems, refOf } from "../api/cosmos";
 import { ApiError } from "../api/http";
 import { at, cell } from "../lib/document";
 import { utc } from "../lib/format";
@@ -79,6 +79,7 @@ export function Items({ name, container }: { name: ContainerName; container: Con
       }}
       closed={CLOSED}
       doom={(item) => doomedItem(name, refOf(item, paths))}
+      put={(text, replace) => putItem(name, text, paths, replace)}
       panel={(remove) => (
         <ItemPanel
           key={isNew ? "new" : deletionKey(name, openRef!)}

@@ -114,7 +114,8 @@ function Indexing({ name, read, reload }: { name: ContainerName; read: Read; rel
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const building = read.progress < 100;
-  useEvery(1_000, () => building && reload());
+  // Not too often: a server that is asked builds more slowly.
+  useEvery(2_000, () => building && reload());
   useEffect(() => setText(present), [present]);
   const wrong = policyProblem(text);
   const changed = text !== present;
