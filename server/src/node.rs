@@ -63,8 +63,9 @@ const UPKEEP_BEHIND: Duration = Duration::from_secs(60);
 /// Rest per unit of time spent on looking at a backlog.
 const LOOK_REST: u32 = 50;
 
-/// After a crash the engine's time may be this far ahead of the clock; more than that, the clock was set back.
-const SETTLE_MAX: Duration = mayfly_engine::HORIZON_LEAD;
+/// After a crash, or where other nodes tell the time already, the engine's may be this far ahead of the clock: the horizon is
+/// moved on by half of its lead before it is reached. More than that, the clock was set back.
+const SETTLE_MAX: Duration = mayfly_engine::HORIZON_LEAD.saturating_mul(2);
 
 /// The account's name, which is the name of its user in the MongoDB protocol.
 const ACCOUNT: &str = mayfly_cosmos::ACCOUNT;
@@ -383,7 +384,7 @@ fn cannot_open(error: Error) -> BackendError {
     BackendError(format!("the data cannot be read: {error}. Run `mayfly check` on a copy of the directory"))
 }
 
-/// Waits until the clock has caught up with the time that was told before a crash: at most a second. A clock that is
+/// Waits until the clock has caught up with the time that was told before a crash: two seconds at most. A clock that is
 /// further behind was set back, and time then stands still until it has caught up.
 async fn settle(engine: &Engine) {
     let ahead = engine.ahead_of_clock();

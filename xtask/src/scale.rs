@@ -9,28 +9,30 @@ mod failures;
 mod load;
 pub mod patroni;
 mod slots;
+mod test_programs;
 
 use std::{path::Path, process::Command};
 
 use crate::{
     postgres::{Postgres, programs},
     server::{self, Server},
-    shell::{Count, Result, cargo, run_tests, target},
+    shell::{Count, Result, run_tests, target},
     test::libtest,
 };
 use certificates::Certificates;
+use test_programs::TestPrograms;
 
 /// Variables that say where the servers are, as `mayfly_testkit::postgres` reads them.
 const ADDRESSES: [&str; 3] = ["MAYFLY_TEST_POSTGRES", "MAYFLY_TEST_POSTGRES_2", "MAYFLY_TEST_POSTGRES_3"];
 
-/// The tests that need a server: crate and test program.
-const TESTS: [(&str, &str); 3] =
-    [("mayfly-storage", "postgres"), ("mayfly-engine", "postgres"), ("mayfly", "postgres")];
+/// Folders of crates with a test program `postgres`, whose tests need a server.
+const TESTS: [&str; 3] = ["storage", "engine", "server"];
 
-/// Tests that every store has to pass: crate, and which of its tests. What becomes of the disk is PostgreSQL's business.
+/// Tests that every store has to pass: the folder of a crate with a test program `it`, and which of its tests. What becomes of
+/// the disk is PostgreSQL's business.
 const SAME_TESTS: [(&str, &[&str]); 2] = [
-    ("mayfly-engine", &["scripts::", "ttl_contract::", "races::", "--skip", "ttl_16_disk_space_comes_back"]),
-    ("mayfly-cosmos", &[]),
+    ("engine", &["scripts::", "ttl_contract::", "races::", "--skip", "ttl_16_disk_space_comes_back"]),
+    ("cosmos", &[]),
 ];
 
 /// Starts the servers and runs the tests.
@@ -51,20 +53,21 @@ pub fn run() -> Result<String> {
             .env("MAYFLY_TEST_POSTGRES_CA", &certificates.authority)
             .env("MAYFLY_TEST_POSTGRES_OTHER_CA", &certificates.other_authority);
     };
+    let tests = TestPrograms::build()?;
     let mut sum = Count::default();
-    for (package, test) in TESTS {
-        let mut command = cargo(&["test", "--package", package, "--test", test, "--", "--ignored"]);
-        describe(&mut command);
+    for folder in TESTS {
+        let mut command = tests.command(folder, "postgres")?;
+        describe(command.arg("--ignored"));
         sum.add(run_tests(&mut command, libtest)?);
     }
     let mut same = Count::default();
-    for (package, tests) in SAME_TESTS {
-        let mut command = cargo(&["test", "--package", package, "--test", "it", "--"]);
-        describe(command.args(tests));
+    for (folder, which) in SAME_TESTS {
+        let mut command = tests.command(folder, "it")?;
+        describe(command.args(which));
         same.add(run_tests(&mut command, libtest)?);
     }
     server::build()?;
-    same.add(mongo_scripts(&servers)?);
+    same.add(mongo_scripts(&servers, &tests)?);
     drop((servers, encrypted));
     let (nodes, failover) = (failures::nodes(&programs)?, failures::failover(&programs)?);
     let moves = slots::moved_from_the_shell(&programs)?;
@@ -74,7 +77,7 @@ pub fn run() -> Result<String> {
 }
 
 /// The golden scripts of the MongoDB protocol, asked of a node over the wire.
-fn mongo_scripts(servers: &[Postgres]) -> Result<Count> {
+fn mongo_scripts(servers: &[Postgres], tests: &TestPrograms) -> Result<Count> {
     let Some(postgres) = servers.first() else { return Ok(Count::default()) };
     let store = postgres.address();
     let data_dir = target().join("scale/mongo");
@@ -84,8 +87,8 @@ fn mongo_scripts(servers: &[Postgres]) -> Result<Count> {
         "--data-dir".as_ref(),
         data_dir.as_os_str(),
     ])?;
-    let test = "scripts::scripts_answer_as_a_real_server_does";
-    let mut command = cargo(&["test", "--package", "mayfly-mongo", "--test", "it", "--", "--ignored", test]);
+    let mut command = tests.command("mongo", "it")?;
+    command.args(["--ignored", "scripts::scripts_answer_as_a_real_server_does"]);
     let count = run_tests(command.env("MONGOD", format!("127.0.0.1:{}", node.mongo_port)), libtest)?;
     node.stop()?;
     Ok(count)

@@ -209,11 +209,17 @@ async fn writes(options: &Options, server: &Postgres, nodes: usize, run: usize) 
     spread(options.documents, options.clients, move |n| {
         let (engine, target) = (engines[n % nodes].clone(), target.clone());
         async move {
+            let target = current(&engine, &target);
             let done = engine.write(&target, &key(n), create(n), InvalidTtl::Refuse, NOW).await;
             done.expect("a new document");
         }
     })
     .await
+}
+
+/// The container as this node has it by now, which is how requests begin: writes have changed what its indexes cover.
+fn current(engine: &Engine, container: &Container) -> Arc<Container> {
+    engine.container_by_id(container.id).expect("the container is there")
 }
 
 /// Any documents, in an order that is none.
@@ -255,6 +261,7 @@ async fn reads(options: &Options, cluster: &Cluster, nodes: usize, target: &Arc<
         let (engine, target) = (engines[n % nodes].clone(), target.clone());
         async move {
             let n = place(n, count);
+            let target = current(&engine, &target);
             let found = engine.read(&target, &key(n), &id(n), NOW).await.expect("a read");
             assert!(found.is_some(), "document {n}");
         }
