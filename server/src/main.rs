@@ -125,9 +125,6 @@ fn run_serve(serve: Serve) -> ExitCode {
     for note in notes {
         tracing::info!("{note}");
     }
-    if config.throttle {
-        tracing::warn!("--throttle has no effect in this version: requests are charged, not limited");
-    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(1, &error),

@@ -11,6 +11,8 @@ export class ApiError extends Error {
     readonly substatus: number,
     readonly activityId: string,
     message: string,
+    /** Milliseconds after which it may be asked again. */
+    readonly retryAfter: number | null = null,
   ) {
     super(message);
   }
@@ -117,7 +119,30 @@ async function send<T>(ask: Ask): Promise<Answer<T>> {
   return { ...answer, value: (answer.value === "" ? null : JSON.parse(answer.value)) as T };
 }
 
+/** How often a request is sent again that came when the request units of the second were used up, as SDKs do. */
+const RETRIES = 9;
+
 async function sendText(ask: Ask): Promise<Answer<string>> {
+  for (let turn = 0; ; turn++) {
+    try {
+      return await sendOnce(ask);
+    } catch (error) {
+      // A page that is being closed has no time to wait.
+      if (!(error instanceof ApiError) || error.status !== 429 || turn === RETRIES || ask.keepalive) throw error;
+      await rest(error.retryAfter ?? 1_000, ask.signal);
+    }
+  }
+}
+
+/** Waits, unless nobody waits for it any more. */
+function rest(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((done, failed) => {
+    const timer = setTimeout(done, milliseconds);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), failed(new DOMException("Aborted", "AbortError"))), { once: true });
+  });
+}
+
+async function sendOnce(ask: Ask): Promise<Answer<string>> {
   const started = performance.now();
   const activityId = randomId();
   let response: Response;
@@ -159,7 +184,8 @@ function refusal(response: Response, text: string, activityId: string): ApiError
     if (text !== "") message = text.slice(0, 400);
   }
   const substatus = Number(response.headers.get("x-ms-substatus") ?? 0);
-  return new ApiError(response.status, substatus, response.headers.get("x-ms-activity-id") ?? activityId, message);
+  const wait = response.headers.get("x-ms-retry-after-ms");
+  return new ApiError(response.status, substatus, response.headers.get("x-ms-activity-id") ?? activityId, message, wait === null ? null : Number(wait));
 }
 
 /** `crypto.randomUUID` is not there over plain HTTP from another machine. */

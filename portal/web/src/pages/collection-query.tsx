@@ -44,7 +44,6 @@ export function CollectionTab({ name, tab }: { name: ContainerName; tab: QueryTa
   });
   return (
     <QueryFrame<MongoResults, "plan">
-      name={name}
       tab={tab}
       runs={runs}
       editor={editor}

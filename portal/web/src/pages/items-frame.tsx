@@ -55,7 +55,7 @@ interface Frame<Row> {
   problemOf: (error: unknown) => { message: string; detail?: string } | null;
   queryOf: (filter: string) => string;
   emptyTitle: string;
-  /** `a container`, `a collection`. */
+  /** `container` or `collection`. */
   noun: string;
   /** The key of the open row, if one is open. */
   current: string | null;

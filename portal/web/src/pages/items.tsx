@@ -11,10 +11,10 @@ import { filterQuery, problemOf } from "../lib/sql";
 import { deletionKey, doomedItem } from "../state/deletions";
 import { go, route, withParams } from "../state/route";
 import { credential } from "../state/session";
+import { errorDetail } from "../state/toasts";
 import { type Page, usePages } from "../ui/pages";
 import { ItemPanel } from "./item";
 import { ItemsFrame, upserted } from "./items-frame";
-import { errorDetail } from "../state/toasts";
 
 const PAGE = 500;
 const CLOSED = { item: null, pk: null } as const;

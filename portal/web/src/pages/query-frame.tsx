@@ -89,7 +89,6 @@ export function useNames(name: ContainerName, look: () => Promise<string[]>): st
 }
 
 interface Frame<R extends Results, V extends string> {
-  name: ContainerName;
   tab: QueryTab;
   runs: Runs<R>;
   editor: RefObject<EditorHandle | null>;

@@ -64,7 +64,6 @@ export function SqlTab({ name, tab }: { name: ContainerName; tab: QueryTab }) {
 
   return (
     <QueryFrame<SqlResults, "stats" | "plan">
-      name={name}
       tab={tab}
       runs={runs}
       editor={editor}
