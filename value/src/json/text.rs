@@ -36,7 +36,6 @@ fn is_escaped(byte: u8) -> bool {
 }
 
 fn push_escape(byte: u8, out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
         b'"' | b'\\' => byte,
         b'\n' => b'n',
@@ -45,8 +44,8 @@ fn push_escape(byte: u8, out: &mut Vec<u8>) {
         0x08 => b'b',
         0x0C => b'f',
         _ => {
-            out.extend_from_slice(b"\\u00");
-            out.extend([byte >> 4, byte & 0xF].map(|digit| DIGITS[usize::from(digit)]));
+            // Rare enough to be written the slow way.
+            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
             return;
         }
     };
