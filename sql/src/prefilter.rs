@@ -15,21 +15,24 @@ use crate::value::{Document, Object, Value};
 /// The filter of a query, on its own.
 pub struct Prefilter<'p> {
     /// All of them have to hold.
-    conditions: Vec<Condition<'p>>,
+    comparisons: Comparisons<'p>,
+    /// And all of these.
+    others: Vec<&'p Bound>,
     /// The slots that are the document.
     aliases: Vec<usize>,
     slots: usize,
     context: Context<'p>,
 }
 
-enum Condition<'p> {
-    /// A property of the document beside a constant.
-    Compared {
-        path: Vec<String>,
-        operator: BinaryOp,
-        constant: &'p Value<'static>,
-    },
-    Any(&'p Bound),
+/// The conditions of a filter that compare a property of the document with a constant. They keep nothing, so threads can
+/// share them.
+#[derive(Default)]
+pub struct Comparisons<'p>(Vec<Comparison<'p>>);
+
+struct Comparison<'p> {
+    path: Vec<String>,
+    operator: BinaryOp,
+    constant: &'p Value<'static>,
 }
 
 impl Plan {
@@ -59,57 +62,66 @@ impl<'p> Prefilter<'p> {
             Bound::And(operands) => operands.iter().collect(),
             filter => vec![filter],
         };
-        let conditions = conditions.into_iter().filter(|condition| is_wanted(condition));
-        let conditions: Vec<_> = conditions.map(|condition| Condition::of(bound, condition)).collect();
+        let (mut comparisons, mut others) = (Comparisons::default(), Vec::new());
+        for condition in conditions.into_iter().filter(|condition| is_wanted(condition)) {
+            match Comparison::of(bound, condition) {
+                Some(comparison) => comparisons.0.push(comparison),
+                None => others.push(condition),
+            }
+        }
         let sources: Vec<_> = block.sources.iter().map(|source| source.slot).collect();
-        if conditions.is_empty() || block.rank.is_some() || !sources.iter().all(|slot| is_document(*slot)) {
+        let is_empty = comparisons.0.is_empty() && others.is_empty();
+        if is_empty || block.rank.is_some() || !sources.iter().all(|slot| is_document(*slot)) {
             return None;
         }
         let aliases = std::iter::once(slot).chain(sources).collect();
-        Some(Prefilter { conditions, aliases, slots: bound.slots, context })
+        Some(Prefilter { comparisons, others, aliases, slots: bound.slots, context })
+    }
+
+    /// The comparisons, and what else is in the filter.
+    pub fn split(mut self) -> (Comparisons<'p>, Option<Prefilter<'p>>) {
+        let comparisons = std::mem::take(&mut self.comparisons);
+        (comparisons, Some(self).filter(|rest| !rest.others.is_empty()))
     }
 
     /// Whether a document may give rows. An error counts as yes: the query will meet it again.
     pub fn passes(&self, document: &Document<'_>) -> bool {
+        if !self.comparisons.passes(document) {
+            return false;
+        }
+        let mut env = Env::new(self.slots, &self.context);
+        for slot in &self.aliases {
+            env.set(*slot, Value::Object(Object::Document(*document)));
+        }
+        self.others.iter().all(|bound| eval(bound, &mut env).map_or(true, |value| value.is_true()))
+    }
+}
+
+impl Comparisons<'_> {
+    /// Whether all of them hold for a document.
+    pub fn passes(&self, document: &Document<'_>) -> bool {
         let document = Value::Object(Object::Document(*document));
-        // Made when it is needed: many documents fail a comparison before.
-        let mut env = None;
-        self.conditions.iter().all(|condition| match condition {
-            Condition::Compared { path, operator, constant } => {
-                let names = path.iter();
-                let value = names.fold(document.borrow(), |value, name| value.property(name));
-                binary(*operator, &value, constant).is_true()
-            }
-            Condition::Any(bound) => {
-                let env = env.get_or_insert_with(|| {
-                    let mut env = Env::new(self.slots, &self.context);
-                    self.aliases.iter().for_each(|slot| env.set(*slot, document.borrow()));
-                    env
-                });
-                eval(bound, env).map_or(true, |value| value.is_true())
-            }
+        self.0.iter().all(|Comparison { path, operator, constant }| {
+            let value = path.iter().fold(document.borrow(), |value, name| value.property(name));
+            binary(*operator, &value, constant).is_true()
         })
     }
 }
 
-impl<'p> Condition<'p> {
-    fn of(query: &BoundQuery, bound: &'p Bound) -> Condition<'p> {
-        let compared = match bound {
-            Bound::Binary(operator, a, b) if operator.compares() => match (&**a, &**b) {
-                (path, Bound::Constant(constant)) => Some((path, *operator, constant)),
-                (Bound::Constant(constant), path) => Some((path, operator.mirrored(), constant)),
-                _ => None,
-            },
-            _ => None,
+impl<'p> Comparison<'p> {
+    fn of(query: &BoundQuery, bound: &'p Bound) -> Option<Comparison<'p>> {
+        let Bound::Binary(operator, a, b) = bound else { return None };
+        let (path, operator, constant) = match (&**a, &**b) {
+            (path, Bound::Constant(constant)) => (path, *operator, constant),
+            (Bound::Constant(constant), path) => (path, operator.mirrored(), constant),
+            _ => return None,
         };
-        let named = |(path, operator, constant)| {
-            let path = query.document_path(path)?.into_iter().map(|step| match step {
-                PathStep::Name(name) => Some(name),
-                PathStep::Item(_) => None,
-            });
-            Some(Condition::Compared { path: path.collect::<Option<_>>()?, operator, constant })
-        };
-        compared.and_then(named).unwrap_or(Condition::Any(bound))
+        let path = query.document_path(path)?.into_iter().map(|step| match step {
+            PathStep::Name(name) => Some(name),
+            PathStep::Item(_) => None,
+        });
+        let path = path.collect::<Option<_>>()?;
+        operator.compares().then_some(Comparison { path, operator, constant })
     }
 }
 
@@ -156,6 +168,10 @@ mod tests {
                 let document = Document { body: &body, system: &[] };
                 let rows = plan.run(Context::new(0, 0)).unwrap().push(&document).unwrap().len();
                 assert_eq!(prefilter.passes(&document), rows == 1, "{filter}: {text}");
+                let (comparisons, rest) = plan.prefilter(Context::new(0, 0)).unwrap().split();
+                let by_parts =
+                    comparisons.passes(&document) && rest.is_none_or(|rest| rest.passes(&document));
+                assert_eq!(by_parts, rows == 1, "{filter}: {text}");
             }
         }
     }

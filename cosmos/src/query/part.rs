@@ -3,29 +3,44 @@
 
 use bson::{RawBson, RawDocument, RawDocumentBuf, raw::CStr};
 use mayfly_engine::Timestamp;
-use mayfly_sql::{Context, Document, Plan, Prefilter};
+use mayfly_sql::{Comparisons, Context, Document, Plan, Prefilter};
 use mayfly_value::keycode::DecodedValue;
 use parking_lot::Mutex;
 
-/// A filter that several threads may use. It has memory of its own, so there are some of it, and who comes takes one that
-/// is free.
-pub struct Sieve<'p>([Mutex<Prefilter<'p>>; SIEVES]);
+/// A filter that several threads may use. What it has besides comparisons has memory of its own: there are some of it,
+/// and who comes takes one that is free.
+pub struct Sieve<'p> {
+    comparisons: Comparisons<'p>,
+    others: Option<[Mutex<Prefilter<'p>>; SIEVES]>,
+}
 
 /// As many as threads share a walk.
 const SIEVES: usize = 4;
 
 impl<'p> Sieve<'p> {
-    /// One that lets through what the filter does; `make` makes it several times. None if there is no filter.
+    /// One that lets through what the filter does; `make` may make it several times. None if there is no filter.
     pub fn new(make: impl Fn() -> Option<Prefilter<'p>>) -> Option<Self> {
-        Some(Self([make()?, make()?, make()?, make()?].map(Mutex::new)))
+        let (comparisons, first) = make()?.split();
+        let others = match first {
+            None => None,
+            Some(first) => {
+                let more = || make()?.split().1;
+                Some([first, more()?, more()?, more()?].map(Mutex::new))
+            }
+        };
+        Some(Self { comparisons, others })
     }
 
     /// Whether a document may give rows.
     pub fn passes(&self, body: &RawDocument) -> bool {
         let document = Document { body, system: &[] };
-        match self.0.iter().find_map(Mutex::try_lock) {
+        if !self.comparisons.passes(&document) {
+            return false;
+        }
+        let Some(others) = &self.others else { return true };
+        match others.iter().find_map(Mutex::try_lock) {
             Some(filter) => filter.passes(&document),
-            None => self.0[0].lock().passes(&document),
+            None => others[0].lock().passes(&document),
         }
     }
 }
