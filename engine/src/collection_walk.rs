@@ -45,6 +45,11 @@ impl CollectionRange {
     pub fn all() -> Self {
         Self::Ids { low: Bound::Unbounded, high: Bound::Unbounded }
     }
+
+    /// The entries of an index that begin with these values.
+    pub fn beginning_with(number: u32, values: Vec<u8>) -> Self {
+        Self::Index { number, low: Bound::Included(values.clone()), high: Bound::Included(values) }
+    }
 }
 
 /// A page of a walk.
@@ -95,6 +100,8 @@ impl Engine {
         let mut page = CollectionPage::default();
         let mut bytes = 0;
         let mut seen = HashSet::new();
+        // All documents of a collection have the same hash, so their ids begin at the same place.
+        let id_at = PREFIX_LEN + DocumentKey::before_id(&partition.hash);
         while !keys.is_empty() {
             let room = PageLimit {
                 rows: limit.rows.saturating_sub(page.found.len()).clamp(1, ENTRIES_MAX),
@@ -108,9 +115,8 @@ impl Engine {
                     for (key, value) in rows.rows {
                         let record = Record::decode(value)?;
                         if cuts.is_live(&record.life) {
-                            let tail = key.get(PREFIX_LEN..).unwrap_or_default();
                             bytes += record.size() as usize;
-                            page.found.push((DocumentKey::from_tail(tail)?.parts()?.1, record));
+                            page.found.push((DocumentId::from_key(&key, id_at)?, record));
                         }
                     }
                 }
@@ -163,7 +169,7 @@ impl Engine {
     }
 }
 
-fn key_range(container: &Container, range: &CollectionRange) -> Result<KeyRange> {
+pub(crate) fn key_range(container: &Container, range: &CollectionRange) -> Result<KeyRange> {
     let partition = container.locate(&collection::whole())?;
     let (whole, low, high) = match range {
         CollectionRange::Ids { low, high } => {

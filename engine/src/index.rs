@@ -176,11 +176,17 @@ pub(crate) fn secondary_value(document: &DocumentKey, life: &[u8]) -> Vec<u8> {
 
 /// The document and the life in an entry of an index of a collection.
 pub(crate) fn read_secondary_value(value: &[u8]) -> Result<(DocumentKey, Life)> {
+    let (document, life) = read_secondary_life(value)?;
+    Ok((DocumentKey::from_tail(document)?, life))
+}
+
+/// The same with the document as it stands there: enough to tell it from others.
+pub(crate) fn read_secondary_life(value: &[u8]) -> Result<(&[u8], Life)> {
     const DAMAGED: Error = Error::Corrupt("an index entry cannot be read");
     let (length, rest) = value.split_first_chunk::<2>().ok_or(DAMAGED)?;
     let (document, life) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or(DAMAGED)?;
     let (life, _) = Life::decode(life).ok_or(DAMAGED)?;
-    Ok((DocumentKey::from_tail(document)?, life))
+    Ok((document, life))
 }
 
 /// The keys under which a document waits to expire: by its own deadline, and by each date.

@@ -400,6 +400,14 @@ impl DocumentId {
         &self.0
     }
 
+    /// The id that begins at a place of a key.
+    pub(crate) fn from_key(key: &[u8], at: usize) -> Result<Self> {
+        match key.get(at..) {
+            Some(id) if !id.is_empty() => Ok(Self(id.to_vec())),
+            _ => Err(Error::Corrupt("a key has no document id")),
+        }
+    }
+
     /// A text id.
     pub fn text(id: &str) -> Self {
         let mut bytes = Vec::with_capacity(1 + id.len());
@@ -428,6 +436,13 @@ impl DocumentKey {
         keycode::push_bytes(&mut bytes, &hash.0);
         bytes.extend_from_slice(&id.0);
         Self(bytes)
+    }
+
+    /// How many bytes stand before the id, with this hash.
+    pub fn before_id(hash: &Epk) -> usize {
+        let mut bytes = Vec::with_capacity(hash.0.len() + 2);
+        keycode::push_bytes(&mut bytes, &hash.0);
+        bytes.len()
     }
 
     /// From the tail of a key.

@@ -18,6 +18,7 @@ pub mod charge;
 mod check;
 pub mod clock;
 pub mod collection;
+mod collection_count;
 mod collection_index;
 mod collection_walk;
 mod commit;
@@ -54,6 +55,7 @@ pub use access::{Access, HashRange, IndexAccess, IndexName, Lookup, Reliance, Va
 pub use catalog::Database;
 pub use check::Report;
 pub use clock::{AdjustableClock, Clock, SystemClock, Timestamp};
+pub use collection_count::Repeats;
 pub use collection_index::IndexRefused;
 pub use collection_walk::{CollectionPage, CollectionRange};
 pub use commit::Pending;

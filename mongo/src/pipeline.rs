@@ -18,6 +18,7 @@ mod facet;
 mod fill;
 mod graph_lookup;
 mod group;
+mod group_keys;
 mod limits;
 mod lookup;
 mod matching;
@@ -93,6 +94,11 @@ pub(crate) trait Stage: Send + Sync {
 pub(crate) trait Operator {
     /// Takes a document and passes on what it can.
     fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()>;
+
+    /// The same for a document that lies elsewhere; operators that only look at it make no copy.
+    fn push_ref(&mut self, document: &RawDocument, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+        self.push(document.to_owned(), out)
+    }
 
     /// Passes on the rest: no more documents come.
     fn finish(&mut self, _out: &mut Vec<RawDocumentBuf>) -> Result<()> {
@@ -225,6 +231,14 @@ impl Pipeline {
         Ok(pipeline)
     }
 
+    /// Leaves the first stage out: whoever reads the documents does what it says.
+    pub(crate) fn without_first(mut self) -> Pipeline {
+        if !self.stages.is_empty() {
+            self.stages.remove(0);
+        }
+        self
+    }
+
     /// What is to be done with the documents instead of giving them back.
     pub fn effect(&self) -> Option<&Effect> {
         self.effect.as_deref()
@@ -294,6 +308,19 @@ impl Execution<'_> {
         push_through(&mut self.operators, document, &mut self.out)
     }
 
+    /// Pushes a document through that lies elsewhere.
+    pub fn push_ref(&mut self, document: &RawDocument) -> Result<()> {
+        let Some(((operator, buffer), rest)) = self.operators.split_first_mut() else {
+            self.out.push(document.to_owned());
+            return Ok(());
+        };
+        operator.push_ref(document, buffer)?;
+        for document in buffer.drain(..) {
+            push_through(rest, document, &mut self.out)?;
+        }
+        Ok(())
+    }
+
     /// No more documents come: everything that was held goes on its way.
     pub fn finish(&mut self) -> Result<()> {
         let mut operators = self.operators.as_mut_slice();
@@ -310,6 +337,11 @@ impl Execution<'_> {
     /// Whether more documents would change nothing.
     pub fn is_done(&self) -> bool {
         self.operators.iter().any(|(operator, _)| operator.is_done())
+    }
+
+    /// Whether something has come out since the last call.
+    pub fn has_results(&self) -> bool {
+        !self.out.is_empty()
     }
 
     /// What has come out since the last call.

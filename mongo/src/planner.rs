@@ -74,7 +74,7 @@ pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Opti
 }
 
 /// Whether a partial index has every document that keeps the conditions.
-fn has_all(rule: &IndexRule, given: &[&Condition<'_>]) -> bool {
+pub(crate) fn has_all(rule: &IndexRule, given: &[&Condition<'_>]) -> bool {
     let filter = bson::RawDocument::from_bytes(&rule.filter);
     let Some(filter) = filter.ok().and_then(|filter| Filter::parse(filter, &Names::default()).ok()) else {
         return false;
@@ -119,11 +119,7 @@ fn implies(given: &Bound, needed: &Bound) -> bool {
 
 /// All of an index.
 fn whole(rule: &IndexRule) -> Plan {
-    let all = CollectionRange::Index {
-        number: rule.number,
-        low: End::Included(Vec::new()),
-        high: End::Included(Vec::new()),
-    };
+    let all = CollectionRange::beginning_with(rule.number, Vec::new());
     Plan::Index { name: rule.name.clone(), spec: rule.spec.clone(), ranges: vec![all] }
 }
 
@@ -199,10 +195,18 @@ fn rank(value: &RawBson) -> u8 {
 }
 
 /// Whether queries may look into an index.
-fn is_usable(rule: &IndexRule) -> bool {
+pub(crate) fn is_usable(rule: &IndexRule) -> bool {
     let spec = bson::RawDocument::from_bytes(&rule.spec);
     let hidden = spec.is_ok_and(|spec| matches!(spec.get("hidden"), Ok(Some(RawBsonRef::Boolean(true)))));
     !rule.building && rule.has_entries() && !hidden
+}
+
+/// Whether a field of an index lies below the same name as a field before it. If an array stands there, a condition on each
+/// may be kept by two of its items, and no key has both.
+pub(crate) fn shares_array(rule: &IndexRule, place: usize) -> bool {
+    let root = |path: &str| path.split('.').next().unwrap_or_default().to_owned();
+    let Some(field) = rule.fields.get(place) else { return false };
+    rule.fields.iter().take(place).any(|before| root(&before.path) == root(&field.path))
 }
 
 /// The ranges of an index that a filter leaves, and how much they narrow.
@@ -210,8 +214,8 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut score = 0;
     let mut ranges = None;
-    for field in &rule.fields {
-        if prefixes.iter().any(|prefix| prefix.len() > PREFIX_BYTES_MAX) {
+    for (place, field) in rule.fields.iter().enumerate() {
+        if prefixes.iter().any(|prefix| prefix.len() > PREFIX_BYTES_MAX) || shares_array(rule, place) {
             break;
         }
         let mut on_field = conditions.iter().filter(|condition| condition.path == field.path);
@@ -248,11 +252,7 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
     if score == 0 {
         return None;
     }
-    let whole = |prefix: &Vec<u8>| CollectionRange::Index {
-        number: rule.number,
-        low: End::Included(prefix.clone()),
-        high: End::Included(prefix.clone()),
-    };
+    let whole = |prefix: &Vec<u8>| CollectionRange::beginning_with(rule.number, prefix.clone());
     let mut ranges = ranges.unwrap_or_else(|| prefixes.iter().map(whole).collect());
     ranges.dedup_by(|a, b| format!("{a:?}") == format!("{b:?}"));
     Some((score, Plan::Index { name: rule.name.clone(), spec: rule.spec.clone(), ranges }))

@@ -11,6 +11,7 @@ use mayfly_engine::{Direction, Timestamp};
 use crate::{
     bounds::IndexBounds,
     capped::is_capped,
+    covered::{Covered, covered},
     cursor::{Pull, Pulled, Source},
     failure::{Failure, Result},
     filter::Filter,
@@ -18,7 +19,7 @@ use crate::{
     namespace::Collection,
     planner::{Plan, plan},
     projection::Projection,
-    reader::{Found, Reader},
+    reader::{Body, Found, Reader},
     service::Mongo,
     session::Txn,
     sort::SortPattern,
@@ -84,6 +85,26 @@ impl Query {
             }
             None => Plan::Ids(Vec::new()),
         }
+    }
+
+    /// How many there are, up to the limit: by the entries of an index alone, where one has what the filter asks for.
+    pub async fn count(self, mongo: &Mongo, now: Timestamp) -> Result<u64> {
+        let collated = self.surroundings.collation.is_some();
+        if let (Some(collection), None, None) = (&self.collection, &self.txn, &self.bounds)
+            && let Some(Covered { ranges, repeats }) =
+                covered(collection, &self.filter, collated, self.hint.as_deref())
+        {
+            let most = self.limit.unwrap_or(u64::MAX).saturating_add(self.skip);
+            let count =
+                mongo.engine.count_collection(&collection.container, &ranges, repeats, most, None, now).await?;
+            return Ok(count.saturating_sub(self.skip));
+        }
+        let mut source = self.open(mongo).await?;
+        let mut count = 0;
+        while source.next(mongo, now).await?.is_some() {
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Runs it, document by document.
@@ -217,13 +238,25 @@ impl QuerySource {
         self.reader.as_ref().map_or(0, |reader| reader.scanned)
     }
 
+    /// The next documents: those that are there without asking the engine again, and one at least until the end.
+    pub async fn next_few(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Vec<Found>> {
+        let mut few = Vec::new();
+        while few.is_empty() || self.reader.as_ref().is_some_and(Reader::has_ready) {
+            match self.next(mongo, now).await? {
+                Some(found) => few.push(found),
+                None => break,
+            }
+        }
+        Ok(few)
+    }
+
     /// What of a document is shown.
-    pub fn project(&self, document: RawDocumentBuf) -> Result<RawDocumentBuf> {
+    pub fn project(&self, document: Body) -> Result<RawDocumentBuf> {
         match &self.query.projection {
             Some(projection) => {
                 Ok(self.query.surroundings.with(|context| projection.apply(&document, context))?)
             }
-            None => Ok(document),
+            None => Ok(document.into_owned()),
         }
     }
 }

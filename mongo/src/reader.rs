@@ -5,6 +5,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
+    ops::Deref,
     sync::Arc,
 };
 
@@ -32,11 +33,41 @@ pub struct Found {
     /// Its logical partition.
     pub partition: PartitionKey,
     /// What clients see.
-    pub document: RawDocumentBuf,
+    pub document: Body,
+}
+
+/// A document that was read.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// As the store holds it, without a copy.
+    Stored(Record),
+    /// Made for the reader.
+    Made(RawDocumentBuf),
+}
+
+impl Body {
+    /// A copy to be changed.
+    pub fn into_owned(self) -> RawDocumentBuf {
+        match self {
+            Self::Stored(record) => record.body().to_owned(),
+            Self::Made(document) => document,
+        }
+    }
+}
+
+impl Deref for Body {
+    type Target = RawDocument;
+
+    fn deref(&self) -> &RawDocument {
+        match self {
+            Self::Stored(record) => record.body(),
+            Self::Made(document) => document,
+        }
+    }
 }
 
 /// Documents in a page. Large enough to be quick, small enough to stop early.
-const PAGE: PageLimit = PageLimit { rows: 500, bytes: 4 << 20 };
+const PAGE: PageLimit = PageLimit { rows: 1000, bytes: 4 << 20 };
 
 /// The first page is small: many clients want one document.
 const FIRST_PAGE: PageLimit = PageLimit { rows: 20, bytes: 1 << 20 };
@@ -116,6 +147,11 @@ impl Reader {
         }
     }
 
+    /// Whether a document is there without asking the engine.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     async fn page(&mut self, mongo: &Mongo, now: Timestamp) -> Result<()> {
         if self.pages > 0 {
             // Others get their turn, also where the store never waits.
@@ -133,7 +169,8 @@ impl Reader {
                 self.scanned += 1;
                 let record = mongo.engine.read_collection(&self.container, &id, view.as_ref(), now).await?;
                 if let Some(record) = record {
-                    self.push(id, mayfly_engine::collection::whole(), document_of(&self.container, &record));
+                    let document = body_seen(&self.container, record);
+                    self.push(id, mayfly_engine::collection::whole(), document);
                 }
             }
             Stage::Ranges { left, after } => {
@@ -160,7 +197,7 @@ impl Reader {
                     }
                 }
                 for (id, record) in page.found {
-                    let document = document_of(&self.container, &record);
+                    let document = body_seen(&self.container, record);
                     self.push(id, mayfly_engine::collection::whole(), document);
                 }
             }
@@ -178,7 +215,7 @@ impl Reader {
                     let id = found.record.body().get_str("id").unwrap_or_default();
                     let (id, key) = (DocumentId::text(id), &self.container.definition().partition_key);
                     let partition = key.extract(found.record.body()).map_err(mayfly_engine::Error::from)?;
-                    let document = document_of(&self.container, &found.record);
+                    let document = body_seen(&self.container, found.record);
                     self.push(id, partition, document);
                 }
             }
@@ -190,7 +227,7 @@ impl Reader {
                 }
                 for found in found {
                     let Some(id) = found.record.body().get("_id")?.map(DocumentId::value) else { continue };
-                    let document = document_of(&self.container, &found.record);
+                    let document = body_seen(&self.container, found.record);
                     self.push(id, mayfly_engine::collection::whole(), document);
                 }
             }
@@ -199,7 +236,7 @@ impl Reader {
         Ok(())
     }
 
-    fn push(&mut self, id: DocumentId, partition: PartitionKey, document: RawDocumentBuf) {
+    fn push(&mut self, id: DocumentId, partition: PartitionKey, document: Body) {
         let written = self.txn.as_ref().is_some_and(|txn| txn.written(self.container.id, &id).is_some());
         if !written {
             self.ready.push_back(Found { id, partition, document });
@@ -211,11 +248,20 @@ impl Reader {
         let Some(txn) = self.txn.as_ref().filter(|_| !self.own_writes) else { return false };
         for (id, document) in txn.writes_in(self.container.id) {
             if let Some(document) = document {
-                self.ready.push_back(Found { id, partition: mayfly_engine::collection::whole(), document });
+                let (partition, document) = (mayfly_engine::collection::whole(), Body::Made(document));
+                self.ready.push_back(Found { id, partition, document });
             }
         }
         self.own_writes = true;
         true
+    }
+}
+
+/// A document as MongoDB clients see it, without a copy where it is stored so.
+fn body_seen(container: &Container, record: Record) -> Body {
+    match container.is_collection() {
+        true => Body::Stored(record),
+        false => Body::Made(document_of(container, &record)),
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn fields(object: &RawDocument) -> impl Iterator<Item = (&str, Ref<'_
 
 /// The field of that name.
 pub(crate) fn field<'a>(object: &'a RawDocument, name: &str) -> Option<Ref<'a>> {
-    fields(object).find(|(found, _)| *found == name).map(|(_, value)| value)
+    mayfly_value::field::find(object, name)
 }
 
 /// An array looked at as an object whose names are the positions: BSON stores it so.

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use super::count::Values;
 use crate::{
     call::{Call, integer},
+    counting::Counting,
     cursor::{Cursor, Ready},
     error::MongoError,
     failure::{Failure, Result},
@@ -173,25 +174,31 @@ async fn run_pipeline(
     if pipeline.has_source() && !collectionless {
         return Err(Failure::new(73, "$documents is only valid with {aggregate: 1}"));
     }
-    let filter = match stages::first(&rest)? {
-        Some(("$match", RawBsonRef::Document(filter))) => Filter::parse(filter, &surroundings.names())?,
-        _ => Filter::all(),
+    let reads = made.is_none() && !pipeline.has_source();
+    let (filter, pipeline) = match stages::first(&rest)? {
+        // The reader filters; what it gives has passed the stage.
+        Some(("$match", RawBsonRef::Document(filter))) if reads => {
+            (Filter::parse(filter, &surroundings.names())?, pipeline.without_first())
+        }
+        _ => (Filter::all(), pipeline),
     };
     let txn = call.view()?;
     let mut query = Query::new(collection, filter, surroundings.clone(), txn);
     query.hint = hint;
+    if let Some(counting) = Counting::of(&rest)?.filter(|_| reads) {
+        return counting.run(query, call).await;
+    }
     let mut source = query.open(call.mongo).await?;
     let others = Others { call, surroundings, depth: 0 };
     let handle = Handle::current();
     let results = tokio::task::block_in_place(|| -> Result<VecDeque<RawDocumentBuf>> {
         surroundings.with(|context| {
             let mut execution = pipeline.start(context, &others);
-            let mut ready = match (made, pipeline.has_source()) {
+            let ready = match (made, pipeline.has_source()) {
                 (Some(documents), _) => documents,
                 (None, true) => pipeline.source_documents(context)?.into(),
                 (None, false) => VecDeque::new(),
             };
-            let own = !ready.is_empty() || pipeline.has_source();
             let (mut results, mut bytes) = (VecDeque::new(), 0);
             let mut keep = |documents: Vec<RawDocumentBuf>| {
                 for document in documents {
@@ -203,15 +210,27 @@ async fn run_pipeline(
                 }
                 Ok(())
             };
-            while !execution.is_done() {
-                let next = match ready.pop_front() {
-                    Some(document) => Some(document),
-                    None if own => None,
-                    None => handle.block_on(source.next(call.mongo, call.now))?.map(|found| found.document),
-                };
-                let Some(document) = next else { break };
+            for document in ready {
+                if execution.is_done() {
+                    break;
+                }
                 execution.push(document)?;
                 keep(execution.take())?;
+            }
+            while reads && !execution.is_done() {
+                let few = handle.block_on(source.next_few(call.mongo, call.now))?;
+                if few.is_empty() {
+                    break;
+                }
+                for found in few {
+                    if execution.is_done() {
+                        break;
+                    }
+                    execution.push_ref(&found.document)?;
+                    if execution.has_results() {
+                        keep(execution.take())?;
+                    }
+                }
             }
             execution.finish()?;
             keep(execution.take())?;
@@ -270,7 +289,7 @@ impl Collections for Others<'_> {
         let query = Query::new(Some(found), filter.clone(), self.surroundings.clone(), txn);
         let mut source = handle.block_on(query.open(call.mongo)).map_err(failed)?;
         while let Some(found) = handle.block_on(source.next(call.mongo, call.now)).map_err(failed)? {
-            if !visit(found.document)? {
+            if !visit(found.document.into_owned())? {
                 break;
             }
         }

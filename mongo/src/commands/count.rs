@@ -41,12 +41,7 @@ pub async fn count(call: &Call<'_>) -> Result<RawDocumentBuf> {
             let mut query = Query::new(collection, filter, surroundings, None);
             query.hint = hint;
             query.limit = (limit > 0).then(|| limit.saturating_add(skip));
-            let mut source = query.open(call.mongo).await?;
-            let mut n = 0;
-            while source.next(call.mongo, call.now).await?.is_some() {
-                n += 1;
-            }
-            n
+            query.count(call.mongo, call.now).await?
         }
     };
     let n = n.saturating_sub(skip);

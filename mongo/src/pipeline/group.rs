@@ -1,14 +1,11 @@
 //! `$group` and `$sortByCount`: documents with the same key become one.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use bson::{RawDocument, RawDocumentBuf};
 
 use super::accumulators::{Accumulator, Maker, find};
+use super::group_keys::GroupKeys;
 use super::sorting::Sort;
 use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
-use crate::collation::Ordered;
 use crate::context::Context;
 use crate::error::{Result, bail};
 use crate::expression::{Env, Expression, Names};
@@ -127,8 +124,8 @@ impl Stage for Group {
     fn start<'a>(&'a self, run: Run<'a>) -> Box<dyn Operator + 'a> {
         Box::new(GroupOperator {
             group: self,
+            keys: GroupKeys::new(run.context.collation),
             run,
-            places: BTreeMap::new(),
             groups: Vec::new(),
             bytes: 0,
             pushed: 0,
@@ -136,38 +133,34 @@ impl Stage for Group {
     }
 }
 
-type Collected = (Arc<Value>, Vec<Box<dyn Accumulator>>);
-
 struct GroupOperator<'a> {
     group: &'a Group,
     run: Run<'a>,
-    places: BTreeMap<Ordered<'a>, usize>,
-    groups: Vec<Collected>,
+    keys: GroupKeys<'a>,
+    /// What each group collects, in the order of the keys.
+    groups: Vec<Vec<Box<dyn Accumulator>>>,
     bytes: usize,
     pushed: usize,
 }
 
 impl Operator for GroupOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+        self.push_ref(&document, out)
+    }
+
+    fn push_ref(&mut self, document: &RawDocument, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
         let context = self.run.context;
-        let mut env = Env::new(&document, context);
+        let mut env = Env::new(document, context);
         let key = match &self.group.key {
             Key::Expression(expression) => expression.eval_in(&mut env)?.unwrap_or(Value::Null),
-            Key::Function(function) => function(&document, context)?,
+            Key::Function(function) => function(document, context)?,
         };
-        let key = Ordered(key, context.collation);
-        let place = match self.places.get(&key) {
-            Some(place) => *place,
-            None => {
-                let place = self.groups.len();
-                let accumulators = self.group.fields.iter().map(|field| (field.make)()).collect();
-                self.groups.push((Arc::new(key.0.clone()), accumulators));
-                self.bytes += 256;
-                self.places.insert(key, place);
-                place
-            }
-        };
-        if let Some((_, accumulators)) = self.groups.get_mut(place) {
+        let place = self.keys.place(key);
+        if place == self.groups.len() {
+            self.groups.push(self.group.fields.iter().map(|field| (field.make)()).collect());
+            self.bytes += 256;
+        }
+        if let Some(accumulators) = self.groups.get_mut(place) {
             for accumulator in accumulators {
                 accumulator.add(&mut env)?;
             }
@@ -175,16 +168,16 @@ impl Operator for GroupOperator<'_> {
         // What accumulators hold is asked for now and then: it grows by at most a document at a time.
         self.pushed += 1;
         if self.pushed.is_multiple_of(1024) || document.as_bytes().len() > 64 * 1024 {
-            let held: usize = self.groups.iter().flat_map(|(_, all)| all.iter().map(|one| one.bytes())).sum();
+            let held: usize = self.groups.iter().flat_map(|all| all.iter().map(|one| one.bytes())).sum();
             self.run.check_memory("$group", self.bytes + held)?;
         }
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        for (key, accumulators) in self.groups.drain(..) {
+        for (key, accumulators) in self.keys.shown.drain(..).zip(self.groups.drain(..)) {
             let mut document = RawDocumentBuf::new();
-            put(&mut document, "_id", (*key).clone());
+            put(&mut document, "_id", key);
             for (field, accumulator) in self.group.fields.iter().zip(accumulators) {
                 put(&mut document, &field.name, accumulator.value(self.run.context)?);
             }

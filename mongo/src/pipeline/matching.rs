@@ -1,6 +1,8 @@
 //! `$match`: documents that pass a filter.
 
-use super::{Parsed, Place, StageDefinition, each};
+use bson::{RawDocument, RawDocumentBuf};
+
+use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
 use crate::error::{Result, bail};
 use crate::filter::Filter;
 use crate::values::Ref;
@@ -12,6 +14,34 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(filter) = operand else {
         bail!(15959, "the match filter must be an expression in an object")
     };
-    let filter = Filter::parse(filter, place.names)?;
-    Ok(each(move |document, context| Ok(filter.matches(&document, context)?.then_some(document))))
+    Ok(Parsed::Stage(Box::new(Match(Filter::parse(filter, place.names)?))))
+}
+
+struct Match(Filter);
+
+impl Stage for Match {
+    fn start<'a>(&'a self, run: Run<'a>) -> Box<dyn Operator + 'a> {
+        Box::new(MatchOperator { filter: &self.0, run })
+    }
+}
+
+struct MatchOperator<'a> {
+    filter: &'a Filter,
+    run: Run<'a>,
+}
+
+impl Operator for MatchOperator<'_> {
+    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+        if self.filter.matches(&document, self.run.context)? {
+            out.push(document);
+        }
+        Ok(())
+    }
+
+    fn push_ref(&mut self, document: &RawDocument, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+        if self.filter.matches(document, self.run.context)? {
+            out.push(document.to_owned());
+        }
+        Ok(())
+    }
 }
