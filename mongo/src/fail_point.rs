@@ -99,7 +99,9 @@ impl FailPoints {
         let mut armed = self.0.lock();
         let mode = armed.mode.clone()?;
         let commands = armed.data.get_array("failCommands").ok()?;
-        if !commands.iter().any(|name| name.as_str() == Some(call.request.name())) {
+        // A command is met by each of its spellings, whichever the client used.
+        let is_this = |name: &str| name == call.info.name || call.info.aliases.contains(&name);
+        if !commands.iter().any(|name| name.as_str().is_some_and(is_this)) {
             return None;
         }
         if let Ok(name) = armed.data.get_str("appName")

@@ -44,7 +44,12 @@ const GROUPS: [Group; 10] = [
         run: mongo::run,
         runs: Runs::Always,
     },
-    Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, runs: Runs::Always },
+    Group {
+        name: "clients",
+        what: "the Java and Go SDKs, MongoDB's drivers for Java, Go and Rust",
+        run: clients::run,
+        runs: Runs::Always,
+    },
     Group {
         name: "conformance",
         what: "quick tests of the Python SDK's own",
