@@ -12,6 +12,7 @@ mod differences;
 mod docs;
 mod machine;
 mod mongo;
+mod mongo_tools;
 mod portal;
 mod postgres;
 mod scale;
@@ -34,8 +35,9 @@ cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), scale (several
-nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), clients (Java
-and Go SDKs, MongoDB's drivers for Java, Go and Rust), conformance (a quick part of what the Python SDK ships), portal (the web portal, in a browser).
+nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), mongo-tools
+(mongodump, mongorestore and their kin), clients (Java and Go SDKs, MongoDB's drivers for Java, Go and Rust), conformance (a
+quick part of what the Python SDK ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {

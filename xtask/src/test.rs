@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     clients, conformance, crash, docs,
     machine::Stopwatch,
-    mongo, portal, scale, sdk,
+    mongo, mongo_tools, portal, scale, sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
     tidy,
 };
@@ -43,6 +43,12 @@ const GROUPS: [Group; 10] = [
         what: "MongoDB's drivers for Python and JavaScript, mongoose",
         run: mongo::run,
         runs: Runs::Always,
+    },
+    Group {
+        name: "mongo-tools",
+        what: "mongodump, mongorestore, mongoexport, mongoimport",
+        run: mongo_tools::run,
+        runs: Runs::Asked,
     },
     Group {
         name: "clients",
