@@ -8,25 +8,26 @@ TYPES = ["double", "string", "object", "array", "binData", "objectId", "bool", "
          "timestamp", "long", "decimal", "minKey", "maxKey", "number", 1, 2, 3, 4, 16, 18, -1, 127, "nothing", 99]
 
 
-def filter(random, depth=2):
+def filter(random, depth=2, is_top=True):
     made = SON()
     for _ in range(random.choice([0, 1, 1, 1, 2, 2, 3])):
         if depth and random.random() < 0.25:
-            made.update(logic(random, depth - 1))
+            made.update(logic(random, depth - 1, is_top))
         else:
             made[values.path(random)] = condition(random, depth)
     return made
 
 
-def logic(random, depth):
-    name = random.choice(["$and", "$or", "$nor", "$expr", "$jsonSchema"])
+def logic(random, depth, is_top):
+    # Elsewhere these two are refused, or end MongoDB 8.2.0.
+    name = random.choice(["$and", "$or", "$nor"] + (["$expr", "$jsonSchema"] if is_top else []))
     if name == "$expr":
         import expressions
 
         return {name: expressions.expression(random, 2)}
     if name == "$jsonSchema":
         return {name: schema(random, 1)}
-    return {name: [filter(random, depth) for _ in range(random.choice([1, 2, 2, 3]))]}
+    return {name: [filter(random, depth, is_top) for _ in range(random.choice([1, 2, 2, 3]))]}
 
 
 def condition(random, depth=2):
@@ -55,10 +56,10 @@ def operator(random, depth):
         return "$size", random.choice([0, 1, 2, 3, -1, 1.0, 1.5, "1"])
     if kind == 12:
         if random.random() < 0.3:
-            return "$all", [{"$elemMatch": filter(random, 0)}]
+            return "$all", [{"$elemMatch": filter(random, 0, False)}]
         return "$all", [values.value(random, 1) for _ in range(random.randrange(3))]
     if kind < 15:
-        inner = filter(random, max(depth - 1, 0)) if random.random() < 0.5 else SON([operator(random, 0)])
+        inner = filter(random, max(depth - 1, 0), False) if random.random() < 0.5 else SON([operator(random, 0)])
         return "$elemMatch", inner
     if kind == 15:
         return "$not", values.regex(random) if random.random() < 0.2 else SON([operator(random, max(depth - 1, 0))])

@@ -1,4 +1,4 @@
-//! The `clients` group: the Java and Go SDKs over http and https, and MongoDB's drivers for Java, Go and Rust, against the
+//! The `clients` group: the Java and Go SDKs over http and https, and MongoDB's drivers for Java and Go, against the
 //! release binary.
 //!
 //! Their tests are small on purpose: what the protocol means is tested with the Python and JavaScript SDKs (`sdk`); these
@@ -7,7 +7,6 @@
 
 mod go;
 mod java;
-mod rust;
 
 use crate::{
     server,
@@ -23,7 +22,6 @@ pub fn run() -> Result<String> {
     let mut count = Count::default();
     count.add(go.run(&servers)?);
     count.add(java.run(&servers)?);
-    count.add(rust::run(&servers)?);
     servers.stop()?;
     Ok(count.to_string())
 }

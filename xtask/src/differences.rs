@@ -32,7 +32,9 @@ pub fn run(arguments: &[&str]) -> Result<()> {
         }
     }
     let Some(mongod) = mongod else {
-        return failure("`--mongod` or `MONGOD` names the program mongod 8.2, or the address of one: host:port");
+        return failure(
+            "`--mongod` or `MONGOD` names the program mongod 8.2, or the address of one: host:port",
+        );
     };
     let python = sdk::python_with(&root().join("tests/mongo-python/requirements.txt"), "mongo-python-venv")?;
     server::build()?;
@@ -69,7 +71,11 @@ impl Mongod {
         let deadline = machine::unix_time() + PATIENCE;
         while TcpStream::connect(&address).is_err() {
             if let Some(status) = started.0.try_wait()? {
-                return failure(format!("{}: {status}; see {}", program.display(), folder.join("log").display()));
+                return failure(format!(
+                    "{}: {status}; see {}",
+                    program.display(),
+                    folder.join("log").display()
+                ));
             }
             if machine::unix_time() > deadline {
                 return failure(format!("{} does not start", program.display()));

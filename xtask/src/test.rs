@@ -52,7 +52,7 @@ const GROUPS: [Group; 10] = [
     },
     Group {
         name: "clients",
-        what: "the Java and Go SDKs, MongoDB's drivers for Java, Go and Rust",
+        what: "the Java and Go SDKs, MongoDB's drivers for Java and Go",
         run: clients::run,
         runs: Runs::Always,
     },

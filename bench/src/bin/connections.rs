@@ -52,7 +52,8 @@ async fn main() {
 fn connect(port: u16) -> Client {
     let mut client = Client::connect(port).expect("the server takes another connection");
     let driver = doc! { "name": "bench", "version": "1.0.0" };
-    let about = doc! { "application": { "name": "connections" }, "driver": driver, "os": { "type": "Linux" } };
+    let about =
+        doc! { "application": { "name": "connections" }, "driver": driver, "os": { "type": "Linux" } };
     client.run(&doc! { "hello": 1, "client": about, "$db": "admin" });
     client.run(&doc! { "find": "c", "filter": { "_id": 1 }, "$db": "bench" });
     client
