@@ -1,6 +1,6 @@
 //! One command on its way: who asks, what, and when.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use mayfly_engine::Timestamp;
@@ -71,6 +71,8 @@ pub struct Call<'a> {
     pub session: Option<SessionUse>,
     /// The moment it reads, and when that was, if it asked for one.
     pub snapshot: Option<(bson::Timestamp, Arc<Txn>)>,
+    /// Set by a fail point: the connection closes instead of an answer.
+    pub(crate) hang_up: AtomicBool,
 }
 
 impl<'a> Call<'a> {
@@ -83,7 +85,7 @@ impl<'a> Call<'a> {
         let db = database_of(request)?;
         let session = SessionUse::parse(request, info)?;
         let now = mongo.engine.now().await?;
-        Ok(Self { mongo, connection, request, info, db, now, session, snapshot: None })
+        Ok(Self { mongo, connection, request, info, db, now, session, snapshot: None, hang_up: AtomicBool::new(false) })
     }
 
     /// What a read looks at, if not at everything as it is: the view of its transaction, or of a moment.
@@ -166,7 +168,7 @@ impl<'a> Call<'a> {
             None => Ok(None),
             Some(number) => u64::try_from(number).map(Some).map_err(|_| {
                 let message = format!("BSON field '{name}' value must be >= 0, actual value '{number}'");
-                Failure::new(51024, message)
+                Failure::bad_value(message)
             }),
         }
     }

@@ -1,8 +1,9 @@
-//! Failures on demand, for the test suites of drivers: `configureFailPoint: "failCommand"`.
+//! Failures on demand, for the test suites of drivers: `failCommand`, and `onPrimaryTransactionalWrite` for writes that may be
+//! sent twice, whose connection breaks before they are carried out or after.
 //!
 //! Only there when the server was started for tests.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use mayfly_engine::clock::pause;
@@ -28,16 +29,54 @@ struct Armed {
     entered: i64,
 }
 
-/// The fail points of the server: one.
+/// The fail points of the server.
 #[derive(Default)]
-pub struct FailPoints(Mutex<Armed>);
+pub struct FailPoints {
+    commands: Mutex<Armed>,
+    writes: Mutex<Armed>,
+}
+
+/// Which fail point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// `failCommand`.
+    Commands,
+    /// `onPrimaryTransactionalWrite`.
+    Writes,
+}
+
+/// When the connection of a write breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break {
+    /// Nothing was written.
+    Before,
+    /// Everything was written, and nobody is told.
+    After,
+}
+
+impl Armed {
+    /// Whether the fail point is met this time.
+    fn meets(&mut self) -> bool {
+        match self.mode {
+            None | Some(Mode::Off | Mode::Times(..=0)) => return false,
+            Some(Mode::AlwaysOn | Mode::Skip(..=0)) => {}
+            Some(Mode::Times(left)) => self.mode = Some(Mode::Times(left - 1)),
+            Some(Mode::Skip(left)) => {
+                self.mode = Some(Mode::Skip(left - 1));
+                return false;
+            }
+        }
+        self.entered += 1;
+        true
+    }
+}
 
 /// The answer that makes the connection close instead of being sent.
 const CLOSE: &str = "mayfly fail point closes the connection";
 
 impl FailPoints {
     /// Arms or disarms; answers how often it was met before.
-    pub fn configure(&self, mode: &Bson, data: Document) -> Result<i64> {
+    pub fn configure(&self, point: Point, mode: &Bson, data: Document) -> Result<i64> {
         let wrong =
             || Failure::bad_value("the mode of a fail point is off, alwaysOn, {times: n} or {skip: n}");
         let number = |document: &Document, name: &str| {
@@ -53,7 +92,10 @@ impl FailPoints {
             },
             _ => return Err(wrong()),
         };
-        let mut armed = self.0.lock();
+        let mut armed = match point {
+            Point::Commands => self.commands.lock(),
+            Point::Writes => self.writes.lock(),
+        };
         let entered = armed.entered;
         *armed = Armed { mode: Some(mode), data, entered };
         Ok(entered)
@@ -68,7 +110,7 @@ impl FailPoints {
             pause(Duration::from_millis(ms.unwrap_or(0).clamp(0, 60_000) as u64)).await;
         }
         if data.get_bool("closeConnection").unwrap_or(false) {
-            return Some(Err(Failure::new(0, CLOSE)));
+            return Some(Err(Self::closing()));
         }
         let code = data.get("errorCode").and_then(|n| n.as_i32().or_else(|| n.as_i64().map(|n| n as i32)));
         if let Some(code) = code {
@@ -96,10 +138,11 @@ impl FailPoints {
         if call.info.name == "configureFailPoint" {
             return None;
         }
-        let mut armed = self.0.lock();
-        let mode = armed.mode.clone()?;
+        let mut armed = self.commands.lock();
         let commands = armed.data.get_array("failCommands").ok()?;
-        if !commands.iter().any(|name| name.as_str() == Some(call.request.name())) {
+        // A command is met by each of its spellings, whichever the client used.
+        let is_this = |name: &str| name == call.info.name || call.info.aliases.contains(&name);
+        if !commands.iter().any(|name| name.as_str().is_some_and(is_this)) {
             return None;
         }
         if let Ok(name) = armed.data.get_str("appName")
@@ -107,18 +150,27 @@ impl FailPoints {
         {
             return None;
         }
-        match mode {
-            Mode::Off | Mode::Times(..=0) => return None,
-            Mode::AlwaysOn => {}
-            Mode::Times(left) => armed.mode = Some(Mode::Times(left - 1)),
-            Mode::Skip(left @ 1..) => {
-                armed.mode = Some(Mode::Skip(left - 1));
-                return None;
-            }
-            Mode::Skip(_) => {}
+        armed.meets().then(|| armed.data.clone())
+    }
+
+    /// Whether the connection of a numbered write breaks, and when.
+    pub fn break_of_write(&self, call: &Call<'_>) -> Option<Break> {
+        call.session.as_ref().filter(|session| session.is_retryable_write())?;
+        let mut armed = self.writes.lock();
+        if !armed.meets() {
+            return None;
         }
-        armed.entered += 1;
-        Some(armed.data.clone())
+        call.hang_up.store(true, Ordering::Relaxed);
+        Some(if armed.data.contains_key("failBeforeCommitExceptionCode") {
+            Break::Before
+        } else {
+            Break::After
+        })
+    }
+
+    /// The failure that makes the connection close instead of being told.
+    pub fn closing() -> Failure {
+        Failure::new(0, CLOSE)
     }
 
     /// Whether an answer is the wish to close the connection.
@@ -147,10 +199,20 @@ fn labels(call: &Call<'_>, data: &Document, code: i32) -> Option<Vec<Bson>> {
     if let Ok(labels) = data.get_array("errorLabels") {
         return Some(labels.clone());
     }
-    let retryable = call.session.as_ref().is_some_and(|session| session.is_retryable_write());
-    let commits = ["commitTransaction", "abortTransaction"].contains(&call.info.name);
-    ((retryable || commits) && RETRYABLE.contains(&code)).then(|| vec!["RetryableWriteError".into()])
+    let session = call.session.as_ref()?;
+    let ends = ["commitTransaction", "abortTransaction"].contains(&call.info.name);
+    let (retryable, transient) = (RETRYABLE.contains(&code), TRANSIENT.contains(&code));
+    let label = match session.in_transaction {
+        // Whoever commits may ask again; whoever is in the middle has to begin again.
+        _ if (ends || session.is_retryable_write()) && retryable => "RetryableWriteError",
+        true if transient || !ends && retryable => "TransientTransactionError",
+        _ => return None,
+    };
+    Some(vec![label.into()])
 }
 
 /// Failures after which a retryable write is sent again.
-pub const RETRYABLE: &[i32] = &[6, 7, 64, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
+const RETRYABLE: &[i32] = &[6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
+
+/// Failures after which a transaction is begun again: locks, conflicts, moments that are gone, and no such transaction.
+const TRANSIENT: &[i32] = &[24, 112, 239, 246, 251, 267];

@@ -6,7 +6,7 @@
 //! 4. The row's handler.
 //! 5. What every answer ends with: `ok` and the cluster's time.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use bson::{Document, RawDocumentBuf, doc, oid::ObjectId};
 use mayfly_engine::{Engine, Timestamp, clock::Stopwatch};
@@ -155,7 +155,11 @@ impl Mongo {
         let injected = self.fail_points.meet(&call).await;
         let injected = injected.transpose()?;
         call.snapshot = self.snapshots.asked(&call).await?;
-        let reply = crate::session::run(&call).await?;
+        let reply = crate::session::run(&call).await;
+        if call.hang_up.load(Ordering::Relaxed) {
+            return Err(FailPoints::closing());
+        }
+        let reply = reply?;
         let concern_error = || call.unsatisfied_concern().map(|error| doc! { "writeConcernError": error });
         Ok(match injected.or_else(concern_error) {
             Some(end) => appended(reply, end),

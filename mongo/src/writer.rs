@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::{
     call::Call,
     duplicates,
+    fail_point::{Break, FailPoints},
     failure::{Failure, Result},
     namespace::Collection,
     reader::{body_of, document_of},
@@ -164,6 +165,9 @@ impl<'a> Writer<'a> {
     ) -> std::result::Result<Vec<Done>, (usize, Failure)> {
         let (mongo, call) = (self.call.mongo, self.call);
         let container = &self.collection.container;
+        if !statements.is_empty() && mongo.fail_points.break_of_write(call) == Some(Break::Before) {
+            return Err((0, FailPoints::closing()));
+        }
         let _open = mongo.gates.pass(container.id).await;
         for (place, (target, _)) in targets.iter().enumerate() {
             mongo.sessions.wait_for(container.id, &target.id).await.map_err(|failure| (place, failure))?;

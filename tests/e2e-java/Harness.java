@@ -30,6 +30,11 @@ final class Harness {
         void run(CosmosContainer container) throws Exception;
     }
 
+    /** A test that sees to everything itself. */
+    interface Plain {
+        void run() throws Exception;
+    }
+
     /** A test that moves the server's clock. */
     interface Timed {
         void run(Clock clock) throws Exception;
@@ -79,25 +84,36 @@ final class Harness {
     /** Runs a test over http and https, each with a fresh container. */
     void test(String name, Integer defaultTtl, int throughput, Use use) {
         for (String scheme : new String[] {"HTTP", "HTTPS"}) {
-            try (CosmosClient client = client(setting("MAYFLY_TEST_" + scheme))) {
-                String database = "java-" + ProcessHandle.current().pid() + "-" + NAMES.incrementAndGet();
-                client.createDatabase(database);
-                try {
-                    CosmosContainerProperties properties = new CosmosContainerProperties("c", "/pk");
-                    properties.setDefaultTimeToLiveInSeconds(defaultTtl);
-                    client.getDatabase(database)
-                        .createContainer(properties, ThroughputProperties.createManualThroughput(throughput));
-                    use.run(client.getDatabase(database).getContainer("c"));
-                } finally {
-                    client.getDatabase(database).delete();
-                }
-                passed++;
-                System.out.println("PASS " + name + " " + scheme);
-            } catch (Throwable problem) {
-                failed++;
-                System.out.println("FAIL " + name + " " + scheme);
-                problem.printStackTrace(System.out);
+            test(name + " " + scheme, () -> withContainer(setting("MAYFLY_TEST_" + scheme), defaultTtl, throughput, use));
+        }
+    }
+
+    private static void withContainer(String endpoint, Integer defaultTtl, int throughput, Use use) throws Exception {
+        try (CosmosClient client = client(endpoint)) {
+            String database = "java-" + ProcessHandle.current().pid() + "-" + NAMES.incrementAndGet();
+            client.createDatabase(database);
+            try {
+                CosmosContainerProperties properties = new CosmosContainerProperties("c", "/pk");
+                properties.setDefaultTimeToLiveInSeconds(defaultTtl);
+                client.getDatabase(database)
+                    .createContainer(properties, ThroughputProperties.createManualThroughput(throughput));
+                use.run(client.getDatabase(database).getContainer("c"));
+            } finally {
+                client.getDatabase(database).delete();
             }
+        }
+    }
+
+    /** Runs a test and says how it went. */
+    void test(String name, Plain test) {
+        try {
+            test.run();
+            passed++;
+            System.out.println("PASS " + name);
+        } catch (Throwable problem) {
+            failed++;
+            System.out.println("FAIL " + name);
+            problem.printStackTrace(System.out);
         }
     }
 

@@ -41,6 +41,7 @@ final class Main {
         harness.test("time to live", 10, 400, Main::timeToLive);
         harness.test("default is changed", null, 400, Main::defaultIsChanged);
         harness.test("invalid time to live", -1, 400, Main::invalidTimeToLive);
+        Mongo.test(harness);
         harness.end();
     }
 

@@ -16,7 +16,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
     if !known.iter().any(|binary| binary == name) {
         return failure(format!("there is no benchmark `{name}`; there are: {}", known.join(", ")));
     }
-    if matches!(name, "start" | "mongo") {
+    if matches!(name, "start" | "mongo" | "connections") {
         // It measures the server itself, which is another package's binary.
         server::build()?;
     }

@@ -1,4 +1,5 @@
-//! The `clients` group: the Java and Go SDKs against the release binary, over http and https.
+//! The `clients` group: the Java and Go SDKs over http and https, and MongoDB's drivers for Java and Go, against the
+//! release binary.
 //!
 //! Their tests are small on purpose: what the protocol means is tested with the Python and JavaScript SDKs (`sdk`); these
 //! show that clients with other habits get along. What is missing on the machine is installed with apt-get, as in
@@ -13,7 +14,7 @@ use crate::{
     shell::{Count, Result},
 };
 
-/// Installs the SDKs, starts the servers, runs both programs.
+/// Installs the SDKs, starts the servers, runs the programs.
 pub fn run() -> Result<String> {
     let (go, java) = (go::install()?, java::install()?);
     server::build()?;

@@ -8,9 +8,11 @@ mod client;
 mod clients;
 mod conformance;
 mod crash;
+mod differences;
 mod docs;
 mod machine;
 mod mongo;
+mod mongo_tools;
 mod portal;
 mod postgres;
 mod scale;
@@ -26,14 +28,16 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [GROUP]        all tests, or one group of them
 cargo xtask conformance [SUITE] the tests that SDKs ship: all suites, or these
+cargo xtask differences [ARGS]  random commands to us and to a real MongoDB (--mongod PATH, --seed N, --rounds N)
 cargo xtask tidy                the rules of the house that no compiler keeps
 cargo xtask docs                write what is generated in docs/
 cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), scale (several
-nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), clients (Java
-and Go SDKs), conformance (a quick part of what the Python SDK ships), portal (the web portal, in a browser).
+nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), mongo-tools
+(mongodump, mongorestore and their kin), clients (Java and Go SDKs, MongoDB's drivers for Java and Go), conformance (a
+quick part of what the Python SDK ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         ["test"] => test::all(),
         ["test", group] => test::group(group),
         ["conformance", suites @ ..] => conformance::run(suites),
+        ["differences", arguments @ ..] => differences::run(arguments),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["portal"] => portal::build(),

@@ -33,7 +33,7 @@ impl Servers {
         }
         fs::create_dir_all(&work)?;
         let data_dir = work.join("data");
-        let in_memory = Server::start(&["--store", "memory", "--dev-clock"])?;
+        let in_memory = Server::start_with_mongo(&["--store", "memory", "--dev-clock"])?;
         let on_disk = Server::start(&["--data-dir".as_ref(), data_dir.as_os_str()])?;
         let limited = Server::start(&["--store", "memory", "--dev-clock", "--throttle", "--dev-entra"])?;
         let ca_file = work.join("ca.pem");
@@ -49,6 +49,7 @@ impl Servers {
             .env("MAYFLY_TEST_KEY", EMULATOR_KEY)
             .env("MAYFLY_TEST_HTTP", format!("http://localhost:{memory}/"))
             .env("MAYFLY_TEST_HTTPS", format!("https://localhost:{memory}/"))
+            .env("MAYFLY_TEST_MONGO", format!("mongodb://localhost:{}/", self.in_memory.mongo_port))
             .env("MAYFLY_TEST_CA", &self.ca_file)
             .env("MAYFLY_TEST_DISK", format!("http://localhost:{disk}/"))
             .env("MAYFLY_TEST_LIMITED", format!("http://localhost:{}/", self.limited.port))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     clients, conformance, crash, docs,
     machine::Stopwatch,
-    mongo, portal, scale, sdk,
+    mongo, mongo_tools, portal, scale, sdk,
     shell::{Count, Result, cargo, failure, run, run_tests},
     tidy,
 };
@@ -44,7 +44,18 @@ const GROUPS: [Group; 10] = [
         run: mongo::run,
         runs: Runs::Always,
     },
-    Group { name: "clients", what: "the Java and Go SDKs", run: clients::run, runs: Runs::Always },
+    Group {
+        name: "mongo-tools",
+        what: "mongodump, mongorestore, mongoexport, mongoimport",
+        run: mongo_tools::run,
+        runs: Runs::Asked,
+    },
+    Group {
+        name: "clients",
+        what: "the Java and Go SDKs, MongoDB's drivers for Java and Go",
+        run: clients::run,
+        runs: Runs::Always,
+    },
     Group {
         name: "conformance",
         what: "quick tests of the Python SDK's own",

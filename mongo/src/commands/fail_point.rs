@@ -5,7 +5,7 @@ use bson::{Bson, Document, RawDocumentBuf};
 use super::reply;
 use crate::{
     call::Call,
-    fail_point::FailPoints,
+    fail_point::{FailPoints, Point},
     failure::{Failure, Result},
 };
 
@@ -13,14 +13,15 @@ use crate::{
 const RESUMABLE: &[i32] =
     &[6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
 
-/// Arms or disarms `failCommand`, or the one that fails `getMore`. Other fail points are not there.
+/// Arms or disarms `failCommand`, the one that fails `getMore`, or the one of retryable writes. Other fail points are not there.
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if !call.mongo.options.test_commands {
         return Err(Failure::new(59, "no such command: 'configureFailPoint'"));
     }
-    let of_cursors = match call.text("configureFailPoint")? {
-        Some("failCommand") => false,
-        Some("failGetMoreAfterCursorCheckout") => true,
+    let (point, of_cursors) = match call.text("configureFailPoint")? {
+        Some("failCommand") => (Point::Commands, false),
+        Some("failGetMoreAfterCursorCheckout") => (Point::Commands, true),
+        Some("onPrimaryTransactionalWrite") => (Point::Writes, false),
         _ => return Err(Failure::bad_value("there is no such fail point")),
     };
     let mode = call.get("mode")?.map(Bson::try_from).transpose()?.unwrap_or(Bson::Null);
@@ -31,5 +32,5 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             data.insert("errorLabels", vec!["ResumableChangeStreamError"]);
         }
     }
-    reply(FailPoints::reply(call.mongo.fail_points.configure(&mode, data)?))
+    reply(FailPoints::reply(call.mongo.fail_points.configure(point, &mode, data)?))
 }

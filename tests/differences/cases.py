@@ -1,0 +1,165 @@
+"""Cases: documents, indexes and one command; how they run on a server, and what of the answer counts."""
+
+import json
+import re
+
+from bson import SON, ObjectId, json_util
+from pymongo.errors import OperationFailure
+
+import expressions
+import filters
+import pipelines
+import updates
+import values
+
+EXACT = json_util.JSONOptions(json_mode=json_util.JSONMode.CANONICAL, datetime_representation=json_util.DatetimeRepresentation.NUMBERLONG)
+WRITES = {"update", "findAndModify", "delete", "insert"}
+
+
+def reads(random):
+    kind = random.randrange(12)
+    if kind < 5:
+        made = SON(find="c", filter=filters.filter(random), sort=filters.sort(random), batchSize=1000)
+        if random.random() < 0.4:
+            made["projection"] = filters.projection(random)
+        if random.random() < 0.3:
+            made["skip"] = random.choice([0, 1, 3])
+        if random.random() < 0.3:
+            made["limit"] = random.choice([0, 1, 3])
+        if random.random() < 0.1:
+            made["collation"] = filters.collation(random)
+        return made
+    if kind == 5:
+        made = SON(distinct="c", key=values.path(random), query=filters.filter(random, 1))
+        if random.random() < 0.2:
+            made["collation"] = filters.collation(random)
+        return made
+    if kind == 6:
+        return SON(count="c", query=filters.filter(random), **({"limit": 3} if random.random() < 0.3 else {}))
+    if kind < 9:
+        stage = {"$project": {"x": expressions.expression(random, 3)}}
+        return SON(aggregate="c", pipeline=[{"$sort": {"_id": 1}}, stage], cursor={"batchSize": 1000})
+    return SON(aggregate="c", pipeline=[{"$sort": {"_id": 1}}] + pipelines.pipeline(random), cursor={"batchSize": 1000})
+
+
+def writes(random):
+    kind = random.randrange(10)
+    query = filters.filter(random, 1) if random.random() < 0.5 else {"_id": random.choice([0, 1, 2, 3, 99])}
+    if kind < 6:
+        change, array_filters = updates.update(random)
+        one = SON(q=query, u=change, multi=random.random() < 0.3, upsert=random.random() < 0.25)
+        if array_filters:
+            one["arrayFilters"] = array_filters
+        return SON(update="c", updates=[one])
+    if kind < 8:
+        made = SON(findAndModify="c", query=query, sort={"_id": 1})
+        if random.random() < 0.2:
+            made["remove"] = True
+            return made
+        made["update"], array_filters = updates.update(random)
+        if array_filters:
+            made["arrayFilters"] = array_filters
+        made["new"] = random.random() < 0.5
+        made["upsert"] = random.random() < 0.25
+        if random.random() < 0.3:
+            made["fields"] = filters.projection(random)
+        return made
+    if kind == 8:
+        return SON(delete="c", deletes=[SON(q=query, limit=random.choice([0, 1]))])
+    documents = [values.subdocument(random, 2) for _ in range(2)]
+    for document in documents:
+        document["_id"] = random.choice([1, 50, 51, 1.0, "x", None, [1], {"a": 1}, {"$a": 1}, values.scalar(random)])
+    return SON(insert="c", documents=documents, ordered=random.random() < 0.5)
+
+
+def documents(random):
+    return [values.document(random, place) for place in range(random.choice([1, 4, 8, 12]))]
+
+
+def indexes(random):
+    kind = random.randrange(6)
+    if kind < 3:
+        return []
+    made = SON((path, random.choice([1, -1])) for path in random.sample(["a", "b", "n", "a.b", "s"], random.choice([1, 1, 2])))
+    more = {} if kind < 5 else random.choice([{"sparse": True}, {"partialFilterExpression": {"n": {"$gt": 1}}}])
+    return [SON(key=made, name="i", **more)]
+
+
+class Server:
+    """One of the two."""
+
+    def __init__(self, client, database):
+        self.database = client.get_database(database)
+        self.has_indexes = True
+
+    def prepare(self, case):
+        # A new collection takes longer than an empty one.
+        if self.has_indexes or case["indexes"]:
+            self.database.drop_collection("c")
+            self.database.command("create", "c")
+        else:
+            self.database["c"].delete_many({})
+        self.has_indexes = bool(case["indexes"])
+        if case["documents"]:
+            self.database.command(SON(insert="c", documents=case["documents"]))
+        if case["indexes"]:
+            try:
+                self.database.command(SON(createIndexes="c", indexes=case["indexes"]))
+            except OperationFailure as refused:
+                return {"createIndexes": refused.code}
+        return None
+
+    def answer(self, command):
+        """What counts of an answer, and the message of a refusal, which does not."""
+        try:
+            # The driver adds to what it sends.
+            reply = self.database.command(SON(command))
+        except OperationFailure as refused:
+            return {"error": refused.code}, str(refused.details.get("errmsg"))
+        except Exception as broken:  # The driver cannot send it, or the server went away: a difference, if only one does.
+            return {"broken": type(broken).__name__}, str(broken)
+        kept = SON()
+        message = ""
+        for name, value in sorted(reply.items()):
+            if name == "cursor":
+                kept["documents"] = value["firstBatch"]
+            elif name == "writeErrors":
+                kept[name] = [(error["index"], error["code"]) for error in value]
+                message = "; ".join(error.get("errmsg", "") for error in value)
+            elif name in ("n", "nModified", "upserted", "value", "values", "lastErrorObject"):
+                kept[name] = value
+        if next(iter(command)) in WRITES:
+            kept["left"] = list(self.database["c"].find().sort("_id", 1))
+        return kept, message
+
+
+def shown(answer, is_ordered):
+    """An answer as a text: equal texts are equal answers. Identifiers that the server made are all the same."""
+    if not is_ordered:
+        for name in ("documents", "values"):
+            if name in answer:
+                answer[name] = sorted(answer[name], key=lambda item: as_text(item))
+    return as_text(answer)
+
+
+def code_of(text):
+    """The code of an answer that is a refusal."""
+    found = re.match(r'\[\["(?:error|broken)", ("?\w+"?)\]\]$', text) or re.search(r'\["writeErrors", \{"array": \[\{"array": \[\d+, (\d+)\]', text)
+    return found and found.group(1)
+
+
+def as_text(value):
+    return json.dumps(normal(value), ensure_ascii=False)
+
+
+def normal(value):
+    if isinstance(value, dict):
+        return [[name, normal(inner)] for name, inner in value.items()]
+    if isinstance(value, (list, tuple)):
+        return {"array": [normal(inner) for inner in value]}
+    if isinstance(value, ObjectId) and value not in values.IDS:
+        return "made"
+    if isinstance(value, float) and value == value and abs(value) not in (0.0, float("inf")):
+        # The last digit depends on the order of additions.
+        return "double %.14g" % value
+    return json_util.default(value, EXACT) if not isinstance(value, (str, bool, int, type(None))) or type(value).__name__ == "Int64" else value
