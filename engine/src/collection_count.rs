@@ -8,8 +8,13 @@ use std::collections::HashSet;
 use mayfly_storage::store::{Direction, PageLimit};
 
 use crate::{
-    clock::Timestamp, collection_walk::{CollectionRange, key_range}, container::Container, engine::Engine, error::Result,
-    index::read_secondary_life, view::View,
+    clock::Timestamp,
+    collection_walk::{CollectionRange, key_range},
+    container::Container,
+    engine::Engine,
+    error::Result,
+    index::read_secondary_life,
+    view::View,
 };
 
 /// Entries looked at in one go. As many as the store reads without leaving its thread.
@@ -49,8 +54,8 @@ impl Engine {
                 let page = snapshot.scan(&keys, Direction::Forward, ENTRIES).await?;
                 for (_, value) in &page.rows {
                     let (document, life) = read_secondary_life(value)?;
-                    let counts = cuts.is_live(&life)
-                        && (repeats == Repeats::Never || seen.insert(document.to_vec()));
+                    let counts =
+                        cuts.is_live(&life) && (repeats == Repeats::Never || seen.insert(document.to_vec()));
                     count += u64::from(counts);
                 }
                 if count >= most {

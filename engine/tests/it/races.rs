@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use mayfly_engine::{Direction, DocumentId, Error, HashRange, InvalidTtl, Operation, PageLimit, Timestamp};
+use mayfly_engine::{
+    Direction, DocumentId, Error, HashRange, InvalidTtl, Operation, Pace, PageLimit, Timestamp,
+};
 use mayfly_storage::MemoryStore;
 use mayfly_testkit::{
     Backend, Faulty, World,
@@ -198,6 +200,27 @@ async fn a_narrowed_container_is_narrowed_once() {
         commits.push(world.writes().iter().filter(|write| matches!(write, Write::Commit(_))).count());
     }
     assert_eq!(commits, [2, 1, 1], "the first changes the container too");
+}
+
+/// A request that took its time before documents ended, and looks after they were felled and before their index entries
+/// are swept: it finds entries that were alive at its time, and no documents.
+#[tokio::test]
+async fn a_scan_of_a_slow_request_beside_a_mass_purge() {
+    let world = World::with_mass(Backend::Memory, 1).await;
+    let container = world.create_container(definition_with_ttl("c", Some(5))).await.unwrap();
+    for id in ["a", "b", "c"] {
+        world.create("c", &format!(r#"{{"id":"{id}","n":1}}"#)).await.unwrap();
+    }
+    world.advance(4);
+    world.create("c", r#"{"id":"d","n":1}"#).await.unwrap();
+    let slow = world.now().await;
+    world.advance(1);
+    let now = world.now().await;
+    while world.engine().purge(now, Pace::Full).await.unwrap().more {}
+    let access = index_access("/n");
+    let page = world.engine().scan(&container, &access, Direction::Forward, None, ALL, slow).await.unwrap();
+    let ids: Vec<_> = page.found.iter().map(|found| text_id(&found.record)).collect();
+    assert_eq!(ids, ["d"]);
 }
 
 /// A log that is switched off is removed, and what was written since it came back is not.
