@@ -26,7 +26,7 @@ enum Runs {
     Asked,
 }
 
-const GROUPS: [Group; 10] = [
+const GROUPS: [Group; 11] = [
     Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, runs: Runs::Always },
     Group { name: "scripts", what: "golden scripts", run: scripts, runs: Runs::Within("unit") },
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, runs: Runs::Always },
