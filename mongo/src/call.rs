@@ -85,7 +85,17 @@ impl<'a> Call<'a> {
         let db = database_of(request)?;
         let session = SessionUse::parse(request, info)?;
         let now = mongo.engine.now().await?;
-        Ok(Self { mongo, connection, request, info, db, now, session, snapshot: None, hang_up: AtomicBool::new(false) })
+        Ok(Self {
+            mongo,
+            connection,
+            request,
+            info,
+            db,
+            now,
+            session,
+            snapshot: None,
+            hang_up: AtomicBool::new(false),
+        })
     }
 
     /// What a read looks at, if not at everything as it is: the view of its transaction, or of a moment.

@@ -104,7 +104,10 @@ fn one_group(group: &RawDocument) -> Option<(RawBson, String)> {
     let (mut key, mut name) = (None, None);
     for (field, value) in group.iter().map_while(std::result::Result::ok) {
         match (field.as_str(), value) {
-            ("_id", RawBsonRef::Null | RawBsonRef::Int32(_) | RawBsonRef::Int64(_) | RawBsonRef::Double(_)) => {
+            (
+                "_id",
+                RawBsonRef::Null | RawBsonRef::Int32(_) | RawBsonRef::Int64(_) | RawBsonRef::Double(_),
+            ) => {
                 key = Some(RawBson::from(value));
             }
             (field, RawBsonRef::Document(sum)) if name.is_none() => {

@@ -95,8 +95,10 @@ impl Query {
                 covered(collection, &self.filter, collated, self.hint.as_deref())
         {
             let most = self.limit.unwrap_or(u64::MAX).saturating_add(self.skip);
-            let count =
-                mongo.engine.count_collection(&collection.container, &ranges, repeats, most, None, now).await?;
+            let count = mongo
+                .engine
+                .count_collection(&collection.container, &ranges, repeats, most, None, now)
+                .await?;
             return Ok(count.saturating_sub(self.skip));
         }
         let mut source = self.open(mongo).await?;
