@@ -53,6 +53,18 @@ const GENERIC: &[&str] = &[
     "versionContext",
 ];
 
+/// Stages that are not part of version 1 of the stable API.
+const UNSTABLE_STAGES: &[&str] = &[
+    "$currentOp",
+    "$indexStats",
+    "$listLocalSessions",
+    "$listSessions",
+    "$planCacheStats",
+    "$search",
+    "$searchMeta",
+    "$vectorSearch",
+];
+
 /// A command being answered.
 pub struct Call<'a> {
     /// The front-end.
@@ -104,6 +116,11 @@ impl<'a> Call<'a> {
             Some((_, view)) => Ok(Some(view.clone())),
             None => self.mongo.sessions.transaction(self),
         }
+    }
+
+    /// Whether it is a step of a transaction.
+    pub fn in_transaction(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.in_transaction)
     }
 
     /// The arguments.
@@ -232,6 +249,43 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    /// Refuses a read concern that nobody knows.
+    pub(crate) fn check_read_concern(&self) -> Result<()> {
+        let Some(concern) = self.document("readConcern")? else { return Ok(()) };
+        for element in concern.iter_elements() {
+            let element = element?;
+            match (element.key().as_str(), element.value()?) {
+                (
+                    "level",
+                    RawBsonRef::String("local" | "available" | "majority" | "linearizable" | "snapshot"),
+                ) => {}
+                ("level", RawBsonRef::String(level)) => {
+                    let message = format!(
+                        "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
+                    );
+                    return Err(Failure::bad_value(message));
+                }
+                ("level", other) => return Err(wrong_type("readConcern.level", other, "string")),
+                ("afterClusterTime" | "atClusterTime", RawBsonRef::Timestamp(_)) => {}
+                (name @ ("afterClusterTime" | "atClusterTime"), other) => {
+                    return Err(wrong_type(&format!("readConcern.{name}"), other, "timestamp"));
+                }
+                (
+                    "afterOpTime"
+                    | "provenance"
+                    | "allowTransactionTableSnapshot"
+                    | "waitLastStableRecoveryTimestamp",
+                    _,
+                ) => {}
+                (name, _) => {
+                    let message = format!("BSON field 'readConcern.{name}' is an unknown field.");
+                    return Err(Failure::new(40415, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses who may not do this.
     pub(crate) fn authorize(&self) -> Result<()> {
         if self.info.admin_only && self.db != "admin" {
@@ -286,6 +340,18 @@ impl<'a> Call<'a> {
                 self.info.name
             );
             return Err(Failure::new(323, message));
+        }
+        if self.flag("apiStrict")? && self.info.name == "aggregate" {
+            for stage in self.array("pipeline")?.into_iter().flatten() {
+                let RawBsonRef::Document(stage) = stage? else { continue };
+                let Some(element) = stage.iter_elements().next().transpose()? else { continue };
+                let name = element.key().as_str();
+                if UNSTABLE_STAGES.contains(&name) {
+                    let message =
+                        format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+                    return Err(Failure::new(323, message));
+                }
+            }
         }
         Ok(())
     }

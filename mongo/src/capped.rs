@@ -133,6 +133,9 @@ impl Source for Tail {
     fn pull<'a>(&'a mut self, mongo: &'a Mongo, now: Timestamp) -> Pull<'a> {
         Box::pin(async move {
             loop {
+                if self.query.limit == Some(0) {
+                    return Ok(Pulled::End);
+                }
                 let Some(found) = self.ready.pop_front() else {
                     if let Some(last) = &self.last {
                         let container = &self.walk.container;
@@ -149,9 +152,16 @@ impl Source for Tail {
                     continue;
                 };
                 let document = found.record.body();
-                let Query { filter, projection, surroundings, .. } = &self.query;
+                let Query { filter, projection, surroundings, skip, limit, .. } = &mut self.query;
                 if !surroundings.matches(filter, document)? {
                     continue;
+                }
+                if *skip > 0 {
+                    *skip -= 1;
+                    continue;
+                }
+                if let Some(left) = limit {
+                    *left -= 1;
                 }
                 return Ok(Pulled::Document(match projection {
                     Some(projection) => surroundings.with(|context| projection.apply(document, context))?,

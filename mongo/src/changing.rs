@@ -140,6 +140,9 @@ const ATTEMPTS_MAX: usize = 100;
 impl ChangeStatement<'_> {
     /// Carries it out.
     pub async fn run(&self, call: &Call<'_>) -> Result<Changed> {
+        if matches!(self.action, Action::Update { upsert: true, .. }) && self.filter.has_expression() {
+            return Err(Failure::new(224, "$expr is not allowed in the query predicate for an upsert"));
+        }
         for _ in 0..ATTEMPTS_MAX {
             let (changed, lost) = if self.multi { self.many(call).await? } else { self.one(call).await? };
             let found = changed.matched + changed.removed > 0;

@@ -205,6 +205,11 @@ impl Decimal {
 
     /// Reads a decimal literal.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
+        // The parser below takes a text without a digit for zero.
+        let start = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start_matches('.');
+        if !start.starts_with(|letter: char| letter.is_ascii_digit() || "iInN".contains(letter)) {
+            return None;
+        }
         text.parse::<Decimal128>().ok().map(Decimal::from_bson)
     }
 

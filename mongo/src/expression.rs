@@ -43,7 +43,7 @@ pub(crate) use parse::{Scope, parse_expression, split_path};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::values::{Ref, Value, array, field, is_truthy, items, put};
+use crate::values::{Ref, Value, array, field, is_nullish, is_truthy, items, put};
 
 /// A value, or missing.
 pub(crate) type Out = Option<Value>;
@@ -71,8 +71,17 @@ pub(crate) enum Expr {
     Path { base: Base, path: Vec<String> },
     Object(Vec<(String, Expr)>),
     Array(Vec<Expr>),
-    Call { call: Call, arguments: Vec<Expr> },
+    Call { call: Call, arguments: Vec<Expr>, null: Null },
     Form(Form),
+}
+
+/// What a function makes of an operand that is null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Null {
+    /// It sees it, with all the others.
+    Seen,
+    /// It is the answer: what comes after it is not computed, and so cannot fail.
+    Answers,
 }
 
 /// An operator that decides itself which of its operands it computes.
@@ -283,8 +292,18 @@ impl Expr {
                     .collect::<Result<_>>()?;
                 Ok(Some(array(values)))
             }
-            Expr::Call { call, arguments } => {
-                let values: Vec<_> = arguments.iter().map(|expr| expr.eval(env)).collect::<Result<_>>()?;
+            Expr::Call { call, arguments, null } => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for expr in arguments {
+                    match expr.eval(env) {
+                        Ok(value) => values.push(value),
+                        // Only now does it matter that the operands before should have been looked at first.
+                        Err(_) if *null == Null::Answers && values.iter().any(is_null) => {
+                            return Ok(Some(Value::Null));
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
                 call(&Args { values: &values, context: env.context })
             }
             Expr::Form(eval) => eval(env),
@@ -294,6 +313,10 @@ impl Expr {
     pub(crate) fn is_true(&self, env: &mut Env<'_>) -> Result<bool> {
         Ok(is_truthy(self.eval(env)?.as_ref().map(Value::as_raw_bson_ref)))
     }
+}
+
+fn is_null(value: &Out) -> bool {
+    is_nullish(value.as_ref().map(Value::as_raw_bson_ref))
 }
 
 fn path_of(base: Base, path: &[String], env: &Env<'_>) -> Out {

@@ -1,5 +1,5 @@
-//! Failures on demand, for the test suites of drivers: `failCommand`, and `onPrimaryTransactionalWrite` for writes that may be
-//! sent twice, whose connection breaks before they are carried out or after.
+//! Failures on demand, for the test suites of drivers: `failCommand`; `onPrimaryTransactionalWrite` for writes that may be sent
+//! twice, whose connection breaks before they are carried out or after; `maxTimeAlwaysTimeOut` for commands with a limit of time.
 //!
 //! Only there when the server was started for tests.
 
@@ -34,6 +34,7 @@ struct Armed {
 pub struct FailPoints {
     commands: Mutex<Armed>,
     writes: Mutex<Armed>,
+    times: Mutex<Armed>,
 }
 
 /// Which fail point.
@@ -43,6 +44,8 @@ pub enum Point {
     Commands,
     /// `onPrimaryTransactionalWrite`.
     Writes,
+    /// `maxTimeAlwaysTimeOut`.
+    Times,
 }
 
 /// When the connection of a write breaks.
@@ -95,6 +98,7 @@ impl FailPoints {
         let mut armed = match point {
             Point::Commands => self.commands.lock(),
             Point::Writes => self.writes.lock(),
+            Point::Times => self.times.lock(),
         };
         let entered = armed.entered;
         *armed = Armed { mode: Some(mode), data, entered };
@@ -104,6 +108,11 @@ impl FailPoints {
     /// What happens to a command that meets the fail point: nothing, a failure, or a concern error at the end of its
     /// answer.
     pub async fn meet(&self, call: &Call<'_>) -> Option<Result<Document>> {
+        // Of `getMore` it is the time to wait; there the cursor knows.
+        let is_limited = call.info.name != "getMore" && matches!(call.count("maxTimeMS"), Ok(Some(1..)));
+        if is_limited && self.is_time_up() {
+            return Some(Err(time_is_up()));
+        }
         let data = self.enter(call)?;
         if data.get_bool("blockConnection").unwrap_or(false) {
             let ms = data.get("blockTimeMS").and_then(|n| n.as_i64().or_else(|| n.as_i32().map(i64::from)));
@@ -132,6 +141,11 @@ impl FailPoints {
             end.insert("errorLabels", labels);
         }
         Some(Ok(end))
+    }
+
+    /// Whether a command that may only take so long has taken too long.
+    pub fn is_time_up(&self) -> bool {
+        self.times.lock().meets()
     }
 
     fn enter(&self, call: &Call<'_>) -> Option<Document> {
@@ -182,6 +196,11 @@ impl FailPoints {
     pub fn reply(entered: i64) -> Document {
         doc! { "count": entered, "ok": 1.0 }
     }
+}
+
+/// 50: it took longer than it was allowed to.
+pub fn time_is_up() -> Failure {
+    Failure::new(50, "operation exceeded time limit")
 }
 
 /// The name that the client's application gave itself, in this command if it is the first.

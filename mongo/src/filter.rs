@@ -103,6 +103,11 @@ impl Filter {
         Some(least)
     }
 
+    /// Whether an aggregation expression is part of it.
+    pub fn has_expression(&self) -> bool {
+        self.node.has_expression()
+    }
+
     /// Whether what it finds comes in the order of distance.
     pub fn is_by_distance(&self) -> bool {
         self.node.near().is_some()
@@ -115,6 +120,14 @@ impl Node {
             Node::And(nodes) => nodes.iter().find_map(Node::near),
             Node::Field { path, predicate: Predicate::Near(near) } => Some((path, near)),
             _ => None,
+        }
+    }
+
+    fn has_expression(&self) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(Node::has_expression),
+            Node::Expression(_) => true,
+            _ => false,
         }
     }
 

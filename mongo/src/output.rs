@@ -30,7 +30,7 @@ pub async fn apply(
     documents: VecDeque<RawDocumentBuf>,
     surroundings: &Surroundings,
 ) -> Result<()> {
-    if call.session.as_ref().is_some_and(|session| session.in_transaction) {
+    if call.in_transaction() {
         return Err(Failure::new(263, "$out and $merge cannot be used in a transaction"));
     }
     // Reading is enough for the command, not for this.

@@ -151,6 +151,7 @@ impl Mongo {
         self.counters.started(info.name);
         let mut call = Call::new(self, connection, request, info).await?;
         call.check_fields()?;
+        call.check_read_concern()?;
         call.authorize()?;
         let injected = self.fail_points.meet(&call).await;
         let injected = injected.transpose()?;
@@ -159,8 +160,13 @@ impl Mongo {
         if call.hang_up.load(Ordering::Relaxed) {
             return Err(FailPoints::closing());
         }
-        let reply = reply?;
-        let concern_error = || call.unsatisfied_concern().map(|error| doc! { "writeConcernError": error });
+        // Who wanted more members is told so, also beside another failure.
+        let unsatisfied = call.unsatisfied_concern();
+        let reply = match (reply, &unsatisfied) {
+            (Err(failure), Some(error)) => return Err(failure.field("writeConcernError", error.clone())),
+            (reply, _) => reply?,
+        };
+        let concern_error = || unsatisfied.map(|error| doc! { "writeConcernError": error });
         Ok(match injected.or_else(concern_error) {
             Some(end) => appended(reply, end),
             None => reply,

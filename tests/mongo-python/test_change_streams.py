@@ -124,3 +124,18 @@ def test_tokens_that_are_none(collection):
     for token in ({"_data": "82"}, {"_data": "zz"}, {"nothing": 1}):
         with pytest.raises(OperationFailure):
             collection.watch(resume_after=token).close()
+
+
+def test_paths_that_can_be_read_in_two_ways(collection):
+    collection.insert_one({"_id": 1, "a": [{"1": 1}], "b": [1]})
+    with collection.watch(show_expanded_events=True) as stream:
+        collection.update_one({"_id": 1}, {"$set": {"a.0.1": 2, "b.0": 2}})
+        (update,) = take(stream, 1)
+        assert update["updateDescription"]["disambiguatedPaths"] == {"a.0.1": ["a", 0, "1"]}
+
+
+def test_stages_that_a_stream_does_not_take(collection):
+    for stage, code in (({"$group": {"_id": 1}}, 20), ({"$noSuch": 1}, 40324)):
+        with pytest.raises(OperationFailure) as refused:
+            collection.watch([stage])
+        assert refused.value.code == code

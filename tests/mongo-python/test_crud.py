@@ -9,7 +9,7 @@ import pytest
 from bson import Binary, Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 from bson.codec_options import CodecOptions
 from bson.binary import UuidRepresentation
-from pymongo import ASCENDING, DESCENDING, DeleteOne, InsertOne, ReplaceOne, ReturnDocument, UpdateMany, UpdateOne
+from pymongo import ASCENDING, DESCENDING, CursorType, DeleteOne, InsertOne, ReplaceOne, ReturnDocument, UpdateMany, UpdateOne
 from pymongo.errors import BulkWriteError, CursorNotFound, DuplicateKeyError, OperationFailure, WriteError
 
 EVERY_TYPE = {
@@ -309,8 +309,24 @@ def test_what_nobody_knows_is_refused(database):
         ({"find": "c", "filter": {"$noSuch": 1}}, 2),
         ({"aggregate": "c", "pipeline": [{"$noSuch": 1}], "cursor": {}}, 40324),
         ({"find": "c", "limit": -1}, 2),
+        ({"find": "c", "readConcern": {"level": "noSuch"}}, 2),
+        ({"find": "c", "readConcern": {"noSuch": 1}}, 40415),
+        ({"update": "c", "updates": [{"q": {}, "u": [{"$noSuch": 1}]}]}, 40324),
         ({"aggregate": "c", "pipeline": []}, 9),
     ]:
         with pytest.raises(OperationFailure) as refused:
             database.command(command)
         assert refused.value.code == code, (command, refused.value)
+
+
+def test_an_upsert_has_no_expression(collection):
+    with pytest.raises(WriteError) as refused:
+        collection.update_one({"$or": [{"$expr": True}]}, {"$set": {"a": 1}}, upsert=True)
+    assert refused.value.code == 224
+
+
+def test_a_tailable_cursor_skips_and_ends(database):
+    capped = database.create_collection("capped", capped=True, size=10_000)
+    capped.insert_many({"_id": n} for n in range(5))
+    found = capped.find(cursor_type=CursorType.TAILABLE, skip=1, limit=2)
+    assert [document["_id"] for document in found] == [1, 2] and not found.alive

@@ -151,3 +151,17 @@ def test_a_snapshot_session_reads_one_moment(client, collection):
         collection.insert_one({"_id": 2})
         assert collection.count_documents({}, session=session) == 1
     assert collection.count_documents({}) == 2
+
+
+def test_what_a_transaction_cannot_make(collection, client):
+    collection.insert_one({"_id": 1})
+    with client.start_session() as session:
+        for make, code in (
+            (lambda: collection.create_index("a", session=session), 263),
+            (lambda: collection.database.command("create", collection.name, session=session), 48),
+        ):
+            session.start_transaction()
+            with pytest.raises(OperationFailure) as refused:
+                make()
+            assert refused.value.code == code
+            session.abort_transaction()

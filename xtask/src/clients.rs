@@ -7,6 +7,7 @@
 
 mod go;
 mod java;
+mod rust;
 
 use crate::{
     server,
@@ -22,6 +23,7 @@ pub fn run() -> Result<String> {
     let mut count = Count::default();
     count.add(go.run(&servers)?);
     count.add(java.run(&servers)?);
+    count.add(rust::run(&servers)?);
     servers.stop()?;
     Ok(count.to_string())
 }

@@ -79,6 +79,8 @@ pub struct Wishes {
     pub full_document: String,
     /// `off`, `whenAvailable` or `required`.
     pub before_change: String,
+    /// Whether updates also tell how their paths are to be read.
+    pub expanded: bool,
 }
 
 /// The event, without its token.
@@ -129,7 +131,7 @@ pub fn event_document(
     shown.insert("ns", doc! { "db": &collection.db, "coll": &collection.name });
     shown.insert("documentKey", doc! { "_id": key });
     if let (EventKind::Update, Some(before), Some(after)) = (event.kind, event.previous(), event.current()) {
-        let description = describe(before, after).to_document();
+        let description = describe(before, after).to_document(wishes.expanded);
         shown.insert("updateDescription", Document::try_from(description.as_ref())?);
     }
     if event.kind != EventKind::Create

@@ -17,7 +17,7 @@ use crate::{
     failure::{Failure, Result},
     filtering::Surroundings,
     namespace::{self, Collection},
-    pipeline::{NoCollections, Pipeline},
+    pipeline::{NoCollections, Pipeline, STAGES},
     service::{Mongo, to_raw},
 };
 
@@ -80,7 +80,7 @@ pub async fn open(
     let RawBsonRef::Document(options) = options else {
         return Err(Failure::new(50808, "$changeStream stage expects a document as argument"));
     };
-    if call.session.as_ref().is_some_and(|session| session.in_transaction) {
+    if call.in_transaction() {
         return Err(Failure::new(263, "$changeStream cannot be used in a transaction"));
     }
     let mut rest = RawArrayBuf::new();
@@ -89,7 +89,9 @@ pub async fn open(
         if let RawBsonRef::Document(document) = stage
             && let Some((name, _)) = document.iter().next().transpose()?
         {
-            if !ALLOWED.contains(&name.as_str()) {
+            // A stage that nobody knows is refused as in any pipeline.
+            let is_known = STAGES.iter().copied().flatten().any(|stage| stage.name == name.as_str());
+            if is_known && !ALLOWED.contains(&name.as_str()) {
                 let message = format!("{} is not permitted in a $changeStream pipeline", name.as_str());
                 return Err(Failure::new(20, message));
             }
@@ -122,6 +124,7 @@ pub async fn open(
     let wishes = Wishes {
         full_document: text("fullDocument", "default"),
         before_change: text("fullDocumentBeforeChange", "off"),
+        expanded: options.get_bool("showExpandedEvents").unwrap_or(false),
     };
     if !["default", "updateLookup", "whenAvailable", "required"].contains(&wishes.full_document.as_str()) {
         let message = format!(

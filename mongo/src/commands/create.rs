@@ -94,7 +94,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     check_options(call, &options)?;
     if let Some(existing) = namespace::find(&call.mongo.engine, &call.db, name) {
-        if existing.options() == options {
+        if existing.options() == options && !call.in_transaction() {
             return reply(Document::new());
         }
         let message =

@@ -75,6 +75,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     cursor.txn_number =
         call.session.as_ref().filter(|session| session.in_transaction).and_then(|s| s.txn_number);
     cursor.keeps_open = keeps_open;
+    cursor.is_limited = call.count("maxTimeMS")?.is_some();
     cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
     call.mongo.cursors.first(call.mongo, cursor, batch, single, call.now).await
 }

@@ -8,6 +8,7 @@ use mayfly_engine::clock::{Stopwatch, pause};
 use super::reply;
 use crate::{
     call::{Call, integer, wrong_type},
+    fail_point,
     failure::{Failure, Result},
 };
 
@@ -36,6 +37,9 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
     };
     let session = call.session.as_ref().map(|session| session.id.as_slice());
     let mut taken = call.mongo.cursors.take(id, &format!("{}.{name}", call.db), session)?;
+    if taken.cursor().is_some_and(|cursor| cursor.is_limited) && call.mongo.fail_points.is_time_up() {
+        return Err(fail_point::time_is_up());
+    }
     let waits = taken.cursor().is_some_and(|cursor| cursor.is_waited_for());
     let patience = Duration::from_millis(call.count("maxTimeMS")?.unwrap_or(AWAIT_MS));
     let watch = Stopwatch::start();

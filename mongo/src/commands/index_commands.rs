@@ -43,8 +43,19 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
             ));
         }
         // All of them are looked at before any is made.
+        let mut all_there = true;
         for index in &wanted {
-            is_there(&existing, index)?;
+            all_there &= is_there(&existing, index)?;
+        }
+        if !all_there && call.in_transaction() {
+            let figures = super::collection_stats(call, &existing, 1).await?;
+            if !matches!(figures.get("count"), Some(Bson::Int32(0) | Bson::Int64(0))) {
+                let message = format!(
+                    "Cannot create new indexes on existing collection {} in a multi-document transaction.",
+                    existing.namespace()
+                );
+                return Err(Failure::new(263, message));
+            }
         }
     }
     let (collection, made) = namespace::ensure(call.mongo, &call.db, name, call.now).await?;

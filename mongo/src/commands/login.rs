@@ -129,6 +129,12 @@ pub async fn mechanisms(call: &Call<'_>, user: &str) -> Result<Option<Vec<Bson>>
     Ok(Some(known.into_iter().rev().map(|mechanism| Bson::from(mechanism.name())).collect()))
 }
 
+/// Who a client is, by its certificate. There are no certificates of clients.
+pub async fn authenticate(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let mechanism = call.text("mechanism")?.unwrap_or("MONGODB-X509");
+    Err(Failure::new(334, format!("Received authentication for mechanism {mechanism} which is not enabled")))
+}
+
 /// `logout`.
 pub async fn logout(call: &Call<'_>) -> Result<RawDocumentBuf> {
     call.connection.log_out(&call.db);

@@ -163,6 +163,12 @@ pub const COMMANDS: &[CommandInfo] = &[
     CommandInfo::new("saslContinue", Access::Open, "goes on with an authentication", handler!(login::go_on))
         .over_query()
         .stable(),
+    CommandInfo::new(
+        "authenticate",
+        Access::Open,
+        "with a certificate: refused, there is SCRAM",
+        handler!(login::authenticate),
+    ),
     CommandInfo::new("logout", Access::Open, "forgets who is authenticated", handler!(login::logout)),
     CommandInfo::new(
         "connectionStatus",
@@ -234,6 +240,12 @@ pub const COMMANDS: &[CommandInfo] = &[
         handler!(fail_point::run),
     )
     .admin(),
+    CommandInfo::new(
+        "testVersion2",
+        Access::Open,
+        "not in version 1 of the stable API, for tests",
+        handler!(fail_point::version_2),
+    ),
     CommandInfo::new("find", Access::Read, "finds documents", handler!(find::run))
         .fields(find::FIELDS)
         .stable()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use bson::{Bson, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
 use super::{
     insert::{check_batch, finish},
@@ -15,6 +15,7 @@ use crate::{
     filter::Filter,
     filtering::{Surroundings, document_in},
     namespace::{self, Collection},
+    pipeline::STAGES,
     query::hint_name,
     sort::SortPattern,
     validation::Validator,
@@ -50,6 +51,19 @@ const STATEMENT_FIELDS: &[&str] = &[
     "allowShardKeyUpdatesWithoutFullShardKeyInQuery",
 ];
 
+/// A stage that nobody knows fails the command, not just the statement.
+fn check_stages(stages: &RawArray) -> Result<()> {
+    for stage in stages {
+        let RawBsonRef::Document(stage) = stage? else { continue };
+        let Some(element) = stage.iter_elements().next().transpose()? else { continue };
+        let name = element.key().as_str();
+        if !STAGES.iter().copied().flatten().any(|stage| stage.name == name) {
+            return Err(Failure::new(40324, format!("Unrecognized pipeline stage name: '{name}'")));
+        }
+    }
+    Ok(())
+}
+
 /// Updates documents.
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
@@ -68,6 +82,9 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
                     format!("BSON field 'update.updates.{field}' is an unknown field."),
                 ));
             }
+        }
+        if let Ok(stages) = update.get_array("u") {
+            check_stages(stages)?;
         }
         statements.push(update);
     }

@@ -90,6 +90,8 @@ pub struct Cursor {
     pub keeps_open: bool,
     /// The moment it reads, if it was asked for one.
     pub at: Option<bson::Timestamp>,
+    /// Whether all of it together may only take so long.
+    pub is_limited: bool,
     source: Box<dyn Source>,
     /// Pulled, but without room in the last batch.
     next: Option<RawDocumentBuf>,
@@ -105,6 +107,7 @@ impl Cursor {
             txn_number: None,
             keeps_open: false,
             at: None,
+            is_limited: false,
             source: Box::new(source),
             next: None,
             used: now,

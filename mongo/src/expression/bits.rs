@@ -36,10 +36,11 @@ fn not(args: &Args<'_>) -> Result<Out> {
         value if is_nullish(value) => Ok(Some(Value::Null)),
         Some(Ref::Int32(value)) => Ok(Some(Value::Int32(!value))),
         Some(Ref::Int64(value)) => Ok(Some(Value::Int64(!value))),
-        value => bail!(
-            TYPE_MISMATCH,
-            "$bitNot only supports int and long, not {}.",
-            value.map_or("missing", type_name)
-        ),
+        Some(value @ (Ref::Double(_) | Ref::Decimal128(_))) => {
+            bail!(TYPE_MISMATCH, "$bitNot only supports int and long, not {}.", type_name(value))
+        }
+        value => {
+            bail!(28765, "$bitNot only supports numeric types, not {}", value.map_or("missing", type_name))
+        }
     }
 }

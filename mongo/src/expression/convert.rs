@@ -294,7 +294,7 @@ fn to_text(value: Ref<'_>) -> Result<Value> {
         Ref::Double(number) => double_text(number),
         Ref::Decimal128(number) => number.to_string(),
         Ref::ObjectId(id) => id.to_hex(),
-        Ref::DateTime(date) => super::date_format::iso(date.timestamp_millis()),
+        Ref::DateTime(date) => super::date_format::iso(date.timestamp_millis())?,
         Ref::Binary(binary) if binary.subtype == BinarySubtype::Uuid && binary.bytes.len() == 16 => {
             uuid_text(binary.bytes)
         }

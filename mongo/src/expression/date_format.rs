@@ -29,8 +29,8 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// `2024-01-31T12:00:00.000Z`.
-pub(crate) fn iso(millis: i64) -> String {
-    format(millis, "%Y-%m-%dT%H:%M:%S.%LZ", &Zone::UTC).unwrap_or_default()
+pub(crate) fn iso(millis: i64) -> Result<String> {
+    format(millis, "%Y-%m-%dT%H:%M:%S.%LZ", &Zone::UTC)
 }
 
 /// How a timestamp becomes text.

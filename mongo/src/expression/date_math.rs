@@ -1,11 +1,11 @@
 //! Calculations with dates: moved, cut off, and how far apart, in units of the calendar.
 
-use super::dates::{ZoneExpr, date, eval_millis};
+use super::dates::{ZoneExpr, date};
 use super::parse::{object_operand, parse_expression};
 use super::{Env, Expr, Operator, Scope, form};
 use crate::calendar::{MILLIS_PER_DAY, Moment, Zone, days_in_month};
 use crate::error::{FAILED_TO_PARSE, Result, bail};
-use crate::values::{Ref, Value, as_integer, field, type_name};
+use crate::values::{Ref, Value, as_integer, field, is_nullish, type_name};
 
 pub(super) const OPERATORS: &[Operator] = &[
     form("$dateAdd", "a date moved", |name, operand, scope| moved(name, operand, scope, 1)),
@@ -194,19 +194,17 @@ fn diff(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let zone = ZoneExpr::parse(object, scope)?;
     let week = field(object, "startOfWeek").map(|week| parse_expression(week, scope)).transpose()?;
     Ok(Expr::form(move |env| {
-        let mut moment = |expr: &Expr| {
-            eval_millis(expr, env).map_err(|_| {
-                crate::error::MongoError::new(
-                    5166307,
-                    "$dateDiff requires its dates to be convertible to dates",
-                )
-            })
-        };
-        let (start, end) = (moment(&start)?, moment(&end)?);
-        let (Some(start), Some(end)) = (start, end) else { return null() };
+        let dates = [start.eval(env)?, end.eval(env)?];
+        let dates = dates.each_ref().map(|date| date.as_ref().map(Value::as_raw_bson_ref));
+        if dates.into_iter().any(is_nullish) {
+            return null();
+        }
         let Some(zone) = zone.eval(env)? else { return null() };
         let Some(unit) = unit.eval("$dateDiff", 5439013, env)? else { return null() };
         let Some(week_start) = week_start("$dateDiff", week.as_ref(), unit, env)? else { return null() };
+        let [Ok(Some(start)), Ok(Some(end))] = dates.map(super::dates::millis) else {
+            bail!(5166307, "$dateDiff requires its dates to be convertible to dates");
+        };
         let at = |millis: i64| match unit {
             Unit::Hour | Unit::Minute | Unit::Second | Unit::Millisecond => {
                 // Hours last as long when a clock is changed between.

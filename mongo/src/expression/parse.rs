@@ -2,7 +2,7 @@
 
 use bson::{DateTime, RawDocument, RawDocumentBuf};
 
-use super::{Args, Base, Call, EXPRESSIONS, Expr, Kind, Names, Operator};
+use super::{Args, Base, Call, EXPRESSIONS, Expr, Kind, Names, Null, Operator};
 use crate::context::Context;
 use crate::error::{FAILED_TO_PARSE, MongoError, Result, bail};
 use crate::values::{Ref, Value, fields, items, show};
@@ -176,12 +176,32 @@ fn find(name: &str) -> Option<&'static Operator> {
     EXPRESSIONS.iter().copied().flatten().find(|operator| operator.name == name)
 }
 
+/// Functions that look at their operands one after the other.
+const STOPS_AT_NULL: &[&str] = &[
+    "$add",
+    "$multiply",
+    "$round",
+    "$trunc",
+    "$atan2",
+    "$bitAnd",
+    "$bitOr",
+    "$bitXor",
+    "$concat",
+    "$concatArrays",
+    "$indexOfArray",
+    "$indexOfBytes",
+    "$indexOfCP",
+    "$setIntersection",
+    "$setUnion",
+];
+
 fn parse_operator(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let Some(operator) = find(name) else { bail!(168, "Unrecognized expression '{name}'") };
     match &operator.kind {
         Kind::Function { min, max, call } => {
             let parsed = arguments(name, operand, (*min, *max), scope)?;
-            call_of(*call, parsed)
+            let null = if STOPS_AT_NULL.contains(&name) { Null::Answers } else { Null::Seen };
+            call_of(*call, parsed, null)
         }
         Kind::Form(parse) => parse(name, operand, scope),
         Kind::Refused(code, message) => bail!(*code, "{message}"),
@@ -189,7 +209,7 @@ fn parse_operator(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Exp
 }
 
 /// A call of a function, computed now if its arguments are constants.
-fn call_of(call: Call, parsed: Vec<Expr>) -> Result<Expr> {
+fn call_of(call: Call, parsed: Vec<Expr>, null: Null) -> Result<Expr> {
     let constants: Option<Vec<_>> = parsed
         .iter()
         .map(|expr| match expr {
@@ -197,12 +217,12 @@ fn call_of(call: Call, parsed: Vec<Expr>) -> Result<Expr> {
             _ => None,
         })
         .collect();
-    let Some(values) = constants else { return Ok(Expr::Call { call, arguments: parsed }) };
+    let Some(values) = constants else { return Ok(Expr::Call { call, arguments: parsed, null }) };
     // No function looks at the time or at chance.
     let context = Context::new(DateTime::from_millis(0), &|| 0.0);
     match call(&Args { values: &values, context: &context }) {
         // A collation may decide otherwise about strings.
-        Ok(_) if values.iter().any(has_strings) => Ok(Expr::Call { call, arguments: parsed }),
+        Ok(_) if values.iter().any(has_strings) => Ok(Expr::Call { call, arguments: parsed, null }),
         Ok(value) => Ok(Expr::Constant(value)),
         Err(error) => Err(error),
     }

@@ -52,6 +52,8 @@ pub(crate) fn parse_value_condition(operators: &RawDocument) -> Result<Node> {
 }
 
 fn conjunction(mut nodes: Vec<Node>) -> Node {
+    // An expression may fail; it is only computed for what passes all else.
+    nodes.sort_by_key(|node| matches!(node, Node::Expression(_)));
     match nodes.len() {
         1 => nodes.remove(0),
         _ => Node::And(nodes),

@@ -100,6 +100,12 @@ fn parse(name: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
                         );
                     }
                 }
+                if Ordered((*low).into(), None) > Ordered((*high).into(), None) {
+                    bail!(
+                        5733402,
+                        "A bounding array must be an ascending array of either two dates or two numbers"
+                    );
+                }
                 Bounds::Between((*low).into(), (*high).into())
             }
             _ => bail!(5733403, "a bounding array in a range statement must have exactly two elements"),
@@ -194,6 +200,11 @@ impl Operator for DensifyOperator<'_> {
 
     fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
         let (stage, context) = (self.stage, self.run.context);
+        if self.parts.is_empty() && stage.partition.is_empty() && matches!(stage.bounds, Bounds::Between(..))
+        {
+            // Bounds that are given are filled also where nothing is between them.
+            self.parts.insert(Ordered(array(Vec::new()), context.collation), Default::default());
+        }
         let compare = |a: &Value, b: &Value| context.compare(a.as_raw_bson_ref(), b.as_raw_bson_ref());
         for (_, held) in self.parts.values_mut() {
             held.sort_by(|a, b| compare(&a.0, &b.0));

@@ -68,7 +68,7 @@ impl<'a> Parser<'a> {
             if !is_truthy(Some(value)) || !(is_number(value) || matches!(value, Ref::Boolean(_))) {
                 bail!(31395, "positional projection cannot be used with exclusion");
             }
-            self.included.get_or_insert(full);
+            self.flag(&format!("{full}.$"), false, true)?;
             return self.add(&path, Action::Positional);
         }
         match value {
@@ -142,7 +142,8 @@ impl<'a> Parser<'a> {
                         "FieldPath field names may not start with '$'. Consider using $getField or $setField."
                     );
                 }
-                if !is_expression(name) {
+                // A stage that adds fields says it in the words of expressions.
+                if !is_expression(name) && self.dialect != Dialect::Add {
                     bail!(31325, "Invalid projection :: caused by :: Unknown expression {name}");
                 }
                 self.compute(&path, Ref::Document(object))

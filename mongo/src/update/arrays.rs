@@ -184,7 +184,7 @@ impl Condition {
         Ok(match value {
             Ref::Document(object) => match fields(object).next() {
                 Some((name, _))
-                    if name.starts_with('$') && !["$and", "$or", "$nor", "$expr"].contains(&name) =>
+                    if name.starts_with('$') && !["$and", "$or", "$nor", "$expr", "$not"].contains(&name) =>
                 {
                     Condition::Value(Box::new(parse_value_condition(object)?))
                 }
