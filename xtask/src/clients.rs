@@ -1,4 +1,4 @@
-//! The `clients` group: the Java and Go SDKs over http and https, and MongoDB's drivers for Java and Go, against the
+//! The `clients` group: the Java and Go SDKs over http and https, and MongoDB's drivers for Java, Go and Rust, against the
 //! release binary.
 //!
 //! Their tests are small on purpose: what the protocol means is tested with the Python and JavaScript SDKs (`sdk`); these

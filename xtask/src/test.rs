@@ -52,7 +52,7 @@ const GROUPS: [Group; 11] = [
     },
     Group {
         name: "clients",
-        what: "the Java and Go SDKs, MongoDB's drivers for Java and Go",
+        what: "the Java and Go SDKs, MongoDB's drivers for Java, Go and Rust",
         run: clients::run,
         runs: Runs::Always,
     },
