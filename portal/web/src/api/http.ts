@@ -119,19 +119,29 @@ async function send<T>(ask: Ask): Promise<Answer<T>> {
   return { ...answer, value: (answer.value === "" ? null : JSON.parse(answer.value)) as T };
 }
 
-/** How often a request is sent again that came when the request units of the second were used up, as SDKs do. */
-const RETRIES = 9;
+/** How long a request is sent again, in all, that came when the request units of the second were used up. */
+const PATIENCE_MS = 60_000;
 
 async function sendText(ask: Ask): Promise<Answer<string>> {
+  const given = performance.now() + PATIENCE_MS;
   for (let turn = 0; ; turn++) {
     try {
       return await sendOnce(ask);
     } catch (error) {
       // A page that is being closed has no time to wait.
-      if (!(error instanceof ApiError) || error.status !== 429 || turn === RETRIES || ask.keepalive) throw error;
-      await rest(error.retryAfter ?? 1_000, ask.signal);
+      const waits = error instanceof ApiError && error.status === 429 && performance.now() < given && !ask.keepalive;
+      if (!waits) throw error;
+      await rest((error.retryAfter ?? 1_000) + extra(turn), ask.signal);
     }
   }
+}
+
+/**
+ * What to wait beyond what the server says, in milliseconds. Those who are told the same moment would come together, one
+ * would be let in and the others told again: by chance, and further apart each time, all of them get in.
+ */
+function extra(turn: number): number {
+  return Math.random() * Math.min(10 * 2 ** turn, 1_000);
 }
 
 /** Waits, unless nobody waits for it any more. */
