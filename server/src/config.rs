@@ -6,6 +6,7 @@
 //! Holds: a `Config` can be run as it is; whatever is wrong was refused with a text that says what to do.
 
 use crate::connection::Scheme;
+use crate::memory;
 use crate::settings::{Durability, LogFormat, MongoTopology, Secret, Settings, Store};
 use mayfly_cosmos::auth::{EMULATOR_KEY, Key, Keys};
 use mayfly_mongo::auth::Role;
@@ -16,6 +17,9 @@ use tracing_subscriber::EnvFilter;
 
 /// Where data is kept unless told otherwise.
 pub const DATA_DIR_DEFAULT: &str = "./mayfly-data";
+
+/// A terabyte: whoever asks for more has counted in bytes.
+const CACHE_MB_MAX: u64 = 1 << 20;
 
 /// Checked settings.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     pub store: Store,
     pub durability: Durability,
+    /// Memory for what the embedded store has read.
+    pub cache_mb: u64,
     /// The primary key as text, for the start-up text and `--print-config`.
     pub key: Secret,
     pub keys: Keys,
@@ -94,6 +100,7 @@ impl Config {
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR_DEFAULT.into()),
             store: settings.store.unwrap_or(Store::Embedded),
             durability: settings.durability.unwrap_or(Durability::Fsync),
+            cache_mb: settings.cache_mb.unwrap_or_else(memory::cache_mb),
             key,
             keys,
             allow_emulator_key: settings.allow_emulator_key.unwrap_or(false),
@@ -126,6 +133,9 @@ impl Config {
         }
         if self.max_connections == 0 {
             return refuse("--max-connections must be at least 1");
+        }
+        if self.cache_mb == 0 || self.cache_mb > CACHE_MB_MAX {
+            return refuse("--cache-mb must be at least 1 and at most 1048576");
         }
         if let Err(error) = EnvFilter::try_new(&self.log_level) {
             return refuse(format!("--log-level `{}` is not a level or filter: {error}", self.log_level));
@@ -167,6 +177,7 @@ impl Config {
         line("data-dir", text(&self.data_dir.to_string_lossy()));
         line("store", text(&self.store.to_string()));
         line("durability", text(&format!("{:?}", self.durability).to_lowercase()));
+        line("cache-mb", self.cache_mb.to_string());
         // A printed configuration ends up in bug reports; only the key that everyone knows may.
         if self.key.0.trim() == EMULATOR_KEY {
             line("key", text(EMULATOR_KEY));

@@ -55,6 +55,7 @@ fn refusals_say_what_to_do() {
         ("readonly-key = ''", "--readonly-key"),
         ("port = 5000\nmongo-port = 5000", "both 5000"),
         ("max-connections = 0", "at least 1"),
+        ("cache-mb = 0", "at least 1"),
         ("log-level = 'a=b=c'", "--log-level"),
         ("host = ''", "--host"),
     ] {

@@ -12,6 +12,7 @@
 use crate::listen::Limits;
 use crate::log::panic_text;
 use crate::metrics::Metrics;
+use crate::prompt::Prompt;
 use crate::respond::{self, Body};
 use crate::tasks::{Stopping, TaskSet};
 use clap::ValueEnum;
@@ -24,7 +25,7 @@ use hyper_util::server::conn::auto;
 use mayfly_cosmos::{ApiError, headers};
 use serde::Deserialize;
 use std::convert::Infallible;
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -121,6 +122,7 @@ where
             requested.store(true, Ordering::Relaxed);
             self.clone().answer(request, info)
         });
+        let prompt = Prompt::new();
         let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
         // Until the first request nothing below watches the time: not while the preface is awaited, nor in
         // HTTP/2. Later HTTP/1 headers have hyper's own deadline.
@@ -128,7 +130,7 @@ where
         let (mut awaiting_first, mut draining) = (true, false);
         loop {
             tokio::select! {
-                ended = connection.as_mut() => {
+                ended = poll_fn(|context| prompt.poll(connection.as_mut(), context)) => {
                     if let Err(error) = ended {
                         tracing::debug!(peer = %info.peer, %error, "connection ended early");
                     }

@@ -29,6 +29,7 @@ pub mod memory;
 pub mod metrics;
 pub mod mongo;
 pub mod node;
+mod prompt;
 pub mod respond;
 pub mod routes;
 pub mod run;

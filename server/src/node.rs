@@ -368,7 +368,7 @@ async fn open_embedded(config: &Config) -> Result<Arc<dyn Store>, BackendError> 
             Durability::Interval => embedded::Durability::Interval(Duration::from_millis(100)),
             Durability::None => embedded::Durability::None,
         },
-        ..EmbeddedOptions::default()
+        cache_bytes: config.cache_mb << 20,
     };
     let path = data_dir::store(&config.data_dir);
     // Recovery reads the journal, which may take a while; `/alive` answers meanwhile.

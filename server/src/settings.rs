@@ -45,6 +45,11 @@ pub struct Settings {
     #[arg(long, env = "MAYFLY_DURABILITY", value_enum, value_name = "WHEN")]
     pub durability: Option<Durability>,
 
+    /// Memory for documents and index entries that were read, in MB, on the embedded store [default: a sixteenth of the
+    /// machine's or container's memory, from 64 to 1024]
+    #[arg(long, env = "MAYFLY_CACHE_MB", value_name = "MB")]
+    pub cache_mb: Option<u64>,
+
     /// Account key, base64 [default: the well-known key of the Cosmos emulator]
     #[arg(long, env = "MAYFLY_KEY", value_name = "KEY", hide_env_values = true)]
     pub key: Option<Secret>,
@@ -109,6 +114,7 @@ impl Settings {
             data_dir,
             store,
             durability,
+            cache_mb,
             key,
             secondary_key,
             readonly_key,

@@ -21,11 +21,17 @@ pub struct Server {
 impl Server {
     /// Mayfly's release binary on files of its own.
     pub fn mayfly(binary: &Path) -> io::Result<Self> {
+        Self::mayfly_with(binary, &[])
+    }
+
+    /// The same with more flags.
+    pub fn mayfly_with(binary: &Path, flags: &[&str]) -> io::Result<Self> {
         let files = tempfile::tempdir()?;
         let mut command = Command::new(binary);
         command
             .args(["--port", "0", "--mongo-port", "0", "--log-level", "warn", "--data-dir"])
-            .arg(files.path());
+            .arg(files.path())
+            .args(flags);
         let mut server = Self::start("Mayfly", &mut command, |line| {
             line.strip_prefix("Endpoint ")?.trim().trim_end_matches('/').rsplit(':').next()?.parse().ok()
         })?;
