@@ -1,7 +1,7 @@
 //! A private PostgreSQL to compare with: made in a temporary folder, stopped at the end.
 //!
 //! Its programs are looked for where Debian puts them. It runs as it is installed; what is measured of reads alone has
-//! `fsync` off while documents are loaded.
+//! `fsync` off while documents are loaded. Clients that are compared with clients of Mayfly come by TCP, as those do.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,8 @@ use crate::processes;
 pub struct Postgres {
     server: Child,
     dir: tempfile::TempDir,
-    /// Connected to it.
+    port: u16,
+    /// Connected to it by TCP.
     pub client: Client,
 }
 
@@ -66,22 +67,23 @@ impl Postgres {
         if !made.status.success() {
             return Err(String::from_utf8_lossy(&made.stderr).into_owned());
         }
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+        let port = free.map_err(|error| error.to_string())?.port();
         let server = command(&folder.join("postgres"))
             .arg("-D")
             .arg(&data)
-            .args(["-c", "listen_addresses=", "-k"])
+            .args(["-c", "listen_addresses=127.0.0.1", "-p", &port.to_string(), "-k"])
             .arg(dir.path())
             .args(options.iter().flat_map(|option| ["-c", option]))
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
-        let settings = format!("host={} user=bench dbname=postgres", dir.path().display());
         let mut last = String::new();
         for _ in 0..100 {
-            match tokio_postgres::connect(&settings, NoTls).await {
+            match tokio_postgres::connect(&tcp_url(port), NoTls).await {
                 Ok((client, connection)) => {
                     tokio::spawn(connection);
-                    return Ok(Self { server, dir, client });
+                    return Ok(Self { server, dir, port, client });
                 }
                 Err(error) => last = error.to_string(),
             }
@@ -99,10 +101,19 @@ impl Postgres {
         Some(running + processes::ended_children_seconds(first)?)
     }
 
-    /// Where it is.
-    pub fn url(&self) -> String {
-        format!("postgres:///postgres?user=bench&host={}", self.dir.path().display())
+    /// Where it is, by a socket in the file system.
+    pub fn socket_url(&self) -> String {
+        format!("postgres:///postgres?user=bench&port={}&host={}", self.port, self.dir.path().display())
     }
+
+    /// Where it is, by TCP.
+    pub fn tcp_url(&self) -> String {
+        tcp_url(self.port)
+    }
+}
+
+fn tcp_url(port: u16) -> String {
+    format!("postgres://bench@127.0.0.1:{port}/postgres")
 }
 
 impl Drop for Postgres {

@@ -70,7 +70,9 @@ fn main() -> io::Result<()> {
     let mut rivals: Vec<Rival> = servers.into_iter().map(Rival::Http).collect();
     if let Some(folder) = &options.postgres {
         let connections = options.connections.iter().copied().max().unwrap_or(1);
-        rivals.push(Rival::Postgres(Box::new(Rows::start(folder, connections)?)));
+        for is_indexed in [false, true] {
+            rivals.push(Rival::Postgres(Box::new(Rows::start(folder, connections, is_indexed)?)));
+        }
     }
     println!("| operation | connections | server | requests/s | p50 ms | p99 ms | CPU µs | of bare |");
     println!("|---|---|---|---|---|---|---|---|");
@@ -130,7 +132,7 @@ impl Rival {
     fn name(&self) -> &'static str {
         match self {
             Self::Http(server) => server.name,
-            Self::Postgres(_) => "PostgreSQL",
+            Self::Postgres(rows) => rows.name,
         }
     }
 

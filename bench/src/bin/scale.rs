@@ -104,7 +104,8 @@ impl std::fmt::Display for Measured {
 async fn connections(server: &Postgres, count: usize, text: &str) -> Arc<Vec<(Client, Statement)>> {
     let mut connections = Vec::new();
     for _ in 0..count {
-        let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.expect("a connection");
+        let (client, connection) =
+            tokio_postgres::connect(&server.socket_url(), NoTls).await.expect("a connection");
         mayfly_bench::postgres::drive(connection);
         let statement = client.prepare(text).await.expect("a statement");
         connections.push((client, statement));
@@ -187,7 +188,7 @@ impl Cluster {
     async fn open(server: &Postgres, nodes: usize, schema: &str) -> Self {
         let made = format!("DROP SCHEMA IF EXISTS \"{schema}\" CASCADE; CREATE SCHEMA \"{schema}\"");
         server.client.batch_execute(&made).await.expect("a schema");
-        let url = format!("{}&options=-csearch_path%3D{schema}", server.url());
+        let url = format!("{}&options=-csearch_path%3D{schema}", server.socket_url());
         let mut cluster = Self { nodes: Vec::new() };
         for _ in 0..nodes {
             let store = PostgresStore::open(&url).await.expect("a store");

@@ -1,5 +1,7 @@
 //! The same documents in PostgreSQL, through its own protocol: one connection and prepared statements for each client, a row of
-//! `jsonb` for each document, and no index but the one of the id. It syncs before it acknowledges, as it does by itself.
+//! `jsonb` for each document. It syncs before it acknowledges, as it does by itself. Once with no index but the one of the id,
+//! and once with all paths indexed, as Mayfly has them: by an inverted index for equality, which can do less and costs less
+//! than its other kinds.
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
 use std::{
@@ -22,22 +24,30 @@ use crate::{
 const TABLES: &str = "CREATE TABLE kept (id text PRIMARY KEY, doc jsonb NOT NULL);
     CREATE TABLE created (id text PRIMARY KEY, doc jsonb NOT NULL);";
 
+const INDEXES: &str = "CREATE INDEX ON kept USING gin (doc jsonb_path_ops);
+    CREATE INDEX ON created USING gin (doc jsonb_path_ops);";
+
 /// A running server with the documents that are read and replaced.
 pub struct Rows {
     runtime: tokio::runtime::Runtime,
     server: Postgres,
     /// They stay: a connection that ends takes along the count of what it has cost.
     clients: Vec<Client>,
+    /// What it is called in the table.
+    pub name: &'static str,
 }
 
 impl Rows {
-    /// Starts it with the programs in `folder`, for so many connections at most.
-    pub fn start(folder: &Path, connections: usize) -> io::Result<Self> {
+    /// Starts it with the programs in `folder`, for so many connections at most, with an index of all paths or without.
+    pub fn start(folder: &Path, connections: usize, is_indexed: bool) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let (server, clients) = runtime.block_on(async {
             let server =
                 Postgres::start_with(folder, &["max_connections=200"]).await.map_err(io::Error::other)?;
             server.client.batch_execute(TABLES).await.map_err(io::Error::other)?;
+            if is_indexed {
+                server.client.batch_execute(INDEXES).await.map_err(io::Error::other)?;
+            }
             let insert = server
                 .client
                 .prepare("INSERT INTO kept VALUES ($1, $2::text::jsonb)")
@@ -51,13 +61,14 @@ impl Rows {
             let mut clients = Vec::new();
             for _ in 0..connections {
                 let (client, connection) =
-                    tokio_postgres::connect(&server.url(), NoTls).await.map_err(io::Error::other)?;
+                    tokio_postgres::connect(&server.tcp_url(), NoTls).await.map_err(io::Error::other)?;
                 drive(connection);
                 clients.push(client);
             }
             Ok::<_, io::Error>((server, clients))
         })?;
-        Ok(Self { runtime, server, clients })
+        let name = if is_indexed { "PostgreSQL, all paths indexed" } else { "PostgreSQL" };
+        Ok(Self { runtime, server, clients, name })
     }
 
     /// Seconds of CPU that its processes have used so far.
