@@ -1,11 +1,12 @@
 //! How many there are: entries of an index, documents, and a guess for choosing between indexes.
 
+use futures_util::future::join_all;
 use mayfly_storage::store::{Direction, KeyRange, PageLimit};
 use mayfly_value::keycode::DecodedValue;
 
 use super::{
     row::{DAMAGED, Row, is_kept},
-    state::{counter, each_row, together},
+    state::{counter, each_row},
     walk::{Page, Walk},
 };
 use crate::{
@@ -36,8 +37,8 @@ impl Engine {
         let walk = opened.walk(&all, Direction::Forward);
         let mut count = 0;
         for some in access.within.slots(walk.container).chunks(walk.width) {
-            let counts = some.iter().map(|slot| walk.count_slot(access, *slot)).collect();
-            for counted in together(counts).await {
+            let counts = some.iter().map(|slot| walk.count_slot(access, *slot));
+            for counted in join_all(counts).await {
                 count += counted?;
             }
         }

@@ -1,10 +1,4 @@
-//! What a slot says about itself, and walks over all its rows or over several slots: for whoever works through a snapshot.
-
-use std::{
-    future::{Future, poll_fn},
-    pin::Pin,
-    task::Poll,
-};
+//! What a slot says about itself, and walks over all its rows: for whoever works through a snapshot.
 
 use bytes::Bytes;
 use mayfly_storage::store::{Counter, Direction, KeyRange, PageLimit, Snapshot};
@@ -31,40 +25,6 @@ pub(super) async fn counter(snapshot: &dyn Snapshot, shard: Shard, family: Famil
         Some(row) => Counter::decode(&row).ok_or(Error::Corrupt("a counter cannot be read")),
         None => Ok(Counter::default()),
     }
-}
-
-/// Waits for several at once; what they gave, in their order.
-pub(crate) async fn together<T, F: Future<Output = T>>(mut futures: Vec<F>) -> Vec<T> {
-    // Most walks are of one slot.
-    if futures.len() == 1
-        && let Some(only) = futures.pop()
-    {
-        return vec![only.await];
-    }
-    enum Either<T, F> {
-        Under(Pin<Box<F>>),
-        Done(T),
-    }
-    let all = futures.into_iter().map(|future| Either::Under(Box::pin(future)));
-    let mut all: Vec<Either<T, F>> = all.collect();
-    poll_fn(|context| {
-        let mut waits = false;
-        for one in &mut all {
-            if let Either::Under(future) = one {
-                match future.as_mut().poll(context) {
-                    Poll::Ready(given) => *one = Either::Done(given),
-                    Poll::Pending => waits = true,
-                }
-            }
-        }
-        if waits { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-    let given = all.into_iter().filter_map(|one| match one {
-        Either::Done(given) => Some(given),
-        Either::Under(_) => None,
-    });
-    given.collect()
 }
 
 /// Walks all rows of `range`, page by page, on one snapshot.

@@ -5,13 +5,14 @@
 //! order of the slots: the page is the same, only sooner. What does not fit any more is asked for again with the next page.
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use mayfly_storage::store::{Direction, Key, KeyRange, PageLimit, Snapshot, prefix_end};
 use mayfly_value::{keycode, partition::Epk};
 
 use super::{
     Content, Entry, Merged, Place, Wanted,
     row::{DAMAGED, Row, values},
-    state::{indexed_through, last_commit, together},
+    state::{indexed_through, last_commit},
 };
 use crate::{
     access::{Access, IndexAccess, record_range},
@@ -78,8 +79,8 @@ impl Walk<'_> {
                 true => at.clone(),
                 false => Position::start_of(*slot),
             });
-            let walks = starts.map(|start| self.slot(start, room, records)).collect();
-            for (slot, walked) in some.iter().zip(together(walks).await) {
+            let walks = starts.map(|start| self.slot(start, room, records));
+            for (slot, walked) in some.iter().zip(join_all(walks).await) {
                 let (mut of_slot, mut next) = walked?;
                 let rows_left = limit.rows - page.found.len();
                 if of_slot.found.len() > rows_left {
