@@ -60,8 +60,8 @@ pub enum Decision {
 /// Decides about a document that may be there. May run more than once.
 pub type Decide = Arc<dyn Fn(Option<&Record>) -> Result<Decision> + Send + Sync>;
 
-/// What a receipt says, as a function of what the operations did.
-pub type Note = Arc<dyn Fn(&[Outcome]) -> Vec<u8> + Send + Sync>;
+/// What a receipt says, as a function of what the operations did; nothing if they may well be tried again.
+pub type Note = Arc<dyn Fn(&[Outcome]) -> Option<Vec<u8>> + Send + Sync>;
 
 /// Says with a write that it happened, in the same batch: whoever sends it again can be answered without it.
 #[derive(Clone)]
@@ -260,14 +260,15 @@ impl Engine {
                 applied => applied?,
             }
             desk.displace(&displaced).await?;
-            if !desk.has_changes() && receipt.is_none() {
+            let note = receipt.and_then(|receipt| Some((receipt, (receipt.note)(&desk.outcomes)?)));
+            if !desk.has_changes() && note.is_none() {
                 let lsn = self.counter(partition.shard).await?.seq;
                 return Ok(Transaction { outcomes: desk.outcomes, lsn });
             }
             if self.is_read_only() {
                 return Err(Error::ReadOnly.into());
             }
-            let batch = match desk.batch(receipt) {
+            let batch = match desk.batch(note) {
                 Err(_) if !look_first => {
                     look_first = true;
                     continue;
@@ -593,7 +594,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The batch that does it; none if the container's coverage does not hold for what is to be written.
-    fn batch(&mut self, receipt: Option<&Receipt>) -> std::result::Result<Option<Batch>, Refused> {
+    fn batch(&mut self, note: Option<(&Receipt, Vec<u8>)>) -> std::result::Result<Option<Batch>, Refused> {
         let mut changes = Changes::new(self.container, self.partition.shard);
         for doc in &self.docs {
             let expired = doc.stored.is_some() && doc.wanted.is_none();
@@ -615,9 +616,9 @@ impl<'a> Desk<'a> {
                     * if outcome.effect == Effect::Replaced { charge::REPLACE_FACTOR } else { 1.0 };
             }
         }
-        if let Some(receipt) = receipt {
+        if let Some((receipt, note)) = note {
             let mut value = self.now.seconds().to_be_bytes().to_vec();
-            value.extend_from_slice(&(receipt.note)(&self.outcomes));
+            value.extend_from_slice(&note);
             changes.put(self.partition.shard.receipt(&receipt.session), value);
         }
         if self.container.definition().log_minutes.is_some() {

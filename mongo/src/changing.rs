@@ -5,6 +5,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mayfly_engine::DocumentId;
 
 use crate::{
     call::Call,
@@ -13,6 +14,7 @@ use crate::{
     filter::{Details, Filter},
     filtering::Surroundings,
     namespace::Collection,
+    planner::Plan,
     query::Query,
     reader::Found,
     service::new_object_id,
@@ -180,20 +182,42 @@ impl ChangeStatement<'_> {
 
     /// Changes the first that matches; says whether one was found that did not match any more.
     async fn one(&self, call: &Call<'_>) -> Result<(Changed, bool)> {
-        let mut source = self.query().open(call.mongo).await?;
+        let query = self.query();
+        if let Some(target) = self.named(&query) {
+            // The decision looks at the document anyway, so it need not be found first.
+            let changed = self.change(target).await?;
+            let found = changed.matched + changed.removed > 0;
+            return Ok((if found { changed } else { Changed::default() }, false));
+        }
+        let mut source = query.open(call.mongo).await?;
         let mut lost = false;
         while let Some(found) = source.next(call.mongo, call.now).await? {
-            let targets = [(target(&found), self.decision())];
-            let statements: Vec<Statement> = self.statement.iter().cloned().collect();
-            let done = self.writer.decide(&targets, &statements).await.map_err(|(_, failure)| failure)?;
-            let mut changed = Changed::default();
-            done.iter().for_each(|one| changed.add(one));
+            let changed = self.change(target(&found)).await?;
             if changed.matched + changed.removed > 0 {
                 return Ok((changed, false));
             }
             lost = true;
         }
         Ok((Changed::default(), lost))
+    }
+
+    /// The one document that can match, if the filter names it by its `_id`.
+    fn named(&self, query: &Query) -> Option<Target> {
+        match query.plan() {
+            Plan::Ids(ids) => match <[DocumentId; 1]>::try_from(ids) {
+                Ok([id]) => Some(Target { id, partition: mayfly_engine::collection::whole() }),
+                Err(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    async fn change(&self, target: Target) -> Result<Changed> {
+        let statements: Vec<Statement> = self.statement.iter().cloned().collect();
+        let done = self.writer.decide(&[(target, self.decision())], &statements).await;
+        let mut changed = Changed::default();
+        done.map_err(|(_, failure)| failure)?.iter().for_each(|one| changed.add(one));
+        Ok(changed)
     }
 
     async fn many(&self, call: &Call<'_>) -> Result<(Changed, bool)> {

@@ -86,6 +86,7 @@ impl From<EngineError> for Failure {
                 10334,
                 format!("BSONObj size: {bytes} is invalid. Size must be at most {bytes_max}"),
             ),
+            EngineError::ParallelArrays => Self::new(171, "cannot index parallel arrays"),
             EngineError::BadContinuation => Self::new(43, "the position of the cursor is gone"),
             EngineError::Contention | EngineError::PreconditionFailed => {
                 Self::new(112, "Caused by :: Write conflict during plan execution and yielding is disabled.")

@@ -80,7 +80,7 @@ async fn fill(
     let writer = Writer::new(call, &current)?;
     let mut batch: Vec<(Target, Decide)> = Vec::new();
     for document in documents {
-        let document = prepare(call, &document, true)?;
+        let document = prepare(call, document, true)?;
         let target = writer.target(&document)?;
         let collection = current.clone();
         let decide = move |before: Option<&RawDocument>| match before {
@@ -135,7 +135,7 @@ async fn one(
     surroundings: &Surroundings,
 ) -> Result<()> {
     let writer = Writer::new(call, collection)?;
-    let prepared = prepare(call, new, true)?;
+    let prepared = prepare(call, new.to_owned(), true)?;
     let target = if by_id {
         Some(writer.target(&prepared)?)
     } else {

@@ -165,9 +165,7 @@ impl<'a> Writer<'a> {
     ) -> std::result::Result<Vec<Done>, (usize, Failure)> {
         let (mongo, call) = (self.call.mongo, self.call);
         let container = &self.collection.container;
-        if !statements.is_empty() && mongo.fail_points.break_of_write(call) == Some(Break::Before) {
-            return Err((0, FailPoints::closing()));
-        }
+        self.break_before(statements)?;
         let _open = mongo.gates.pass(container.id).await;
         for (place, (target, _)) in targets.iter().enumerate() {
             mongo.sessions.wait_for(container.id, &target.id).await.map_err(|failure| (place, failure))?;
@@ -200,31 +198,91 @@ impl<'a> Writer<'a> {
             Ok(transaction) => transaction.lsn,
             Err(refused) => {
                 let wanted = done.get(refused.operation).and_then(|one| match &one.change {
-                    Change::Put(body) | Change::Modify(body) => Some(body.clone()),
+                    Change::Put(body) | Change::Modify(body) => Some(body),
                     _ => None,
                 });
-                return Err((refused.operation, self.refusal(refused.error, wanted.as_ref())));
+                return Err((refused.operation, self.refusal(refused.error, wanted)));
             }
         };
-        if let Some(session) = call.session.as_ref().filter(|session| session.is_retryable_write()) {
-            for statement in statements {
-                mongo.sessions.remember(session, statement.number, (statement.answer)(&done));
+        let puts = done.iter().any(|one| matches!(one.change, Change::Put(_) | Change::Modify(_)));
+        let wrote = puts || done.iter().any(|one| one.change == Change::Remove);
+        self.settle(statements, &done, wrote.then_some(lsn), puts).await?;
+        Ok(done)
+    }
+
+    /// Inserts documents into a collection, all in one step, outside of transactions. The failure says which of them it
+    /// was about. Nothing is read first: what is there already is found out when they are written.
+    pub async fn insert(
+        &self,
+        documents: &[Operation],
+        statements: &[Statement],
+    ) -> std::result::Result<(), (usize, Failure)> {
+        let (mongo, call, container) = (self.call.mongo, self.call, &self.collection.container);
+        self.break_before(statements)?;
+        let _open = mongo.gates.pass(container.id).await;
+        for (place, document) in documents.iter().enumerate() {
+            if let Operation::Create { id, .. } = document {
+                mongo.sessions.wait_for(container.id, id).await.map_err(|failure| (place, failure))?;
             }
         }
-        if done.iter().any(|one| matches!(one.change, Change::Put(_) | Change::Modify(_) | Change::Remove)) {
+        let receipt = self.receipt(statements, &[]);
+        let whole = mayfly_engine::collection::whole();
+        let run = mongo.engine.transact_once(
+            container,
+            &whole,
+            documents,
+            InvalidTtl::Ignore,
+            receipt.as_ref(),
+            call.now,
+        );
+        match run.await {
+            Ok(transaction) => self.settle(statements, &[], Some(transaction.lsn), true).await,
+            Err(refused) => {
+                let wanted = match documents.get(refused.operation) {
+                    Some(Operation::Create { body, .. }) => Some(body),
+                    _ => None,
+                };
+                Err((refused.operation, self.refusal(refused.error, wanted)))
+            }
+        }
+    }
+
+    /// Closes the connection before a numbered write, where a test has asked for that.
+    fn break_before(&self, statements: &[Statement]) -> std::result::Result<(), (usize, Failure)> {
+        let breaks = || self.call.mongo.fail_points.break_of_write(self.call) == Some(Break::Before);
+        if !statements.is_empty() && breaks() { Err((0, FailPoints::closing())) } else { Ok(()) }
+    }
+
+    /// What follows a step that was taken: its answers are remembered, and who waits for changes is told of the commit.
+    async fn settle(
+        &self,
+        statements: &[Statement],
+        done: &[Done],
+        lsn: Option<u64>,
+        grew: bool,
+    ) -> std::result::Result<(), (usize, Failure)> {
+        let (mongo, call, container) = (self.call.mongo, self.call, &self.collection.container);
+        if let Some(session) = call.session.as_ref().filter(|session| session.is_retryable_write())
+            && !found_nothing(done)
+        {
+            for statement in statements {
+                mongo.sessions.remember(session, statement.number, (statement.answer)(done));
+            }
+        }
+        if let Some(lsn) = lsn {
             let time = mongo.cluster_time.tick(call.now);
             if container.definition().log_minutes.is_some() {
                 mongo.streams.note(container.id, lsn, time);
             }
             mongo.streams.stir();
         }
-        if done.iter().any(|one| matches!(one.change, Change::Put(_) | Change::Modify(_))) {
+        if grew {
             let room = crate::capped::make_room(mongo, &self.collection, call.now).await;
             room.map_err(|failure| (0, failure))?;
         }
         // A store that never waits would keep a batch of a hundred thousand from everybody else's turn.
         tokio::task::yield_now().await;
-        Ok(done)
+        Ok(())
     }
 
     /// The failure of the engine as the protocol tells it.
@@ -239,7 +297,6 @@ impl<'a> Writer<'a> {
                 duplicates::failure(&self.collection, &index, &spec.unwrap_or_default(), document)
             }
             (EngineError::Exists(_), Some(document)) => duplicates::id_taken(&self.collection, document),
-            (EngineError::ParallelArrays, _) => Failure::new(171, "cannot index parallel arrays"),
             (error, _) => error.into(),
         }
     }
@@ -261,6 +318,9 @@ impl<'a> Writer<'a> {
                 .iter()
                 .filter_map(|cell| cell.lock().as_ref().and_then(|one| one.as_ref().ok()).cloned())
                 .collect();
+            if found_nothing(&done) {
+                return None;
+            }
             let mut answers = known.clone();
             for statement in &statements {
                 answers.insert(statement.number, (statement.answer)(&done));
@@ -269,7 +329,7 @@ impl<'a> Writer<'a> {
                 .into_iter()
                 .map(|(number, answer)| (number.to_string(), Bson::from(answer)))
                 .collect();
-            to_raw(&bson::doc! { "n": number, "s": answers }).into_bytes()
+            Some(to_raw(&bson::doc! { "n": number, "s": answers }).into_bytes())
         };
         Some(Receipt { session: session.id.clone(), note: Arc::new(note) })
     }
@@ -286,6 +346,12 @@ impl<'a> Writer<'a> {
         }
         Ok(sessions.answered(session, statement))
     }
+}
+
+/// Whether no document was there, or none that matches. Such a write is not remembered: it costs no sync, and is done anew
+/// when it is sent again.
+fn found_nothing(done: &[Done]) -> bool {
+    !done.is_empty() && done.iter().all(|one| one.change == Change::Skip)
 }
 
 fn read_receipt(bytes: &[u8]) -> Option<(i64, HashMap<i32, Document>)> {

@@ -154,7 +154,7 @@ async fn one(
     let action = match kind {
         "insert" => {
             let Some(collection) = collection else { return Ok(Document::new()) };
-            let document = prepare(call, part("document")?, false)?;
+            let document = prepare(call, part("document")?.to_owned(), false)?;
             let writer = Writer::new(call, &collection)?;
             if let Some(number) = number
                 && writer.answered(number).await?.is_some()

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc, raw::cstr};
+use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc, raw::cstr, spec::ElementType};
+use mayfly_engine::Operation;
+use mayfly_value::partition::PartitionKey;
 
 use super::{
     hello::{DOCUMENT_BYTES_MAX, WRITE_BATCH_MAX},
@@ -86,7 +88,7 @@ async fn documents_into(
     let surroundings = Surroundings::on(call, Some(&collection))?;
     let keep_empty = call.flag("bypassEmptyTsReplacement")?;
     let (mut inserted, mut errors, mut retried) = (0, Vec::new(), Vec::new());
-    let mut ready: Vec<(usize, Target, RawDocumentBuf)> = Vec::new();
+    let mut ready = Ready::default();
     let mut stop = false;
     for (place, document) in documents.into_iter().enumerate() {
         if let Some(session) = &call.session
@@ -96,14 +98,14 @@ async fn documents_into(
             inserted += 1;
             continue;
         }
-        let prepared = prepare(call, &document, keep_empty).and_then(|document| {
+        let prepared = prepare(call, document, keep_empty).and_then(|document| {
             if let Some(validator) = &validator {
                 validator.admit(&surroundings, None, &document)?;
             }
             Ok((writer.target(&document)?, document))
         });
         match prepared {
-            Ok((target, document)) => ready.push((place, target, document)),
+            Ok((target, document)) => ready.push(place, target, document),
             Err(failure) => {
                 errors.push((place, failure));
                 stop = ordered;
@@ -113,45 +115,42 @@ async fn documents_into(
             break;
         }
     }
-    let mut rest = ready.as_slice();
-    while !rest.is_empty() {
+    let mut from = 0;
+    while from < ready.len() {
         let mut bytes = 0;
-        let fits = rest.iter().take_while(|(_, target, document)| {
-            bytes += document.as_bytes().len();
-            bytes <= STEP_BYTES && target.partition == rest[0].1.partition
+        let fits = ready.range(from..).take_while(|(partition, body)| {
+            bytes += body.as_bytes().len();
+            bytes <= STEP_BYTES && **partition == ready.partitions[from]
         });
-        let step = fits.take(STEP).count().max(1);
-        let (now, later) = rest.split_at(step);
-        match insert_step(call, &writer, &collection, now).await {
-            Ok(()) => {
-                inserted += now.len() as i32;
-                rest = later;
-            }
-            Err((at, failure)) => {
-                // What comes before it in the batch is inserted; what comes after, only if the order does not matter.
-                let at = at.min(now.len() - 1);
-                if at > 0 {
-                    match insert_step(call, &writer, &collection, &now[..at]).await {
-                        Ok(()) => inserted += at as i32,
-                        Err((before, failure)) => {
-                            // Somebody else was quicker with another one meanwhile: one by one.
-                            errors.push((now[before.min(at - 1)].0, failure));
-                            if ordered {
-                                break;
-                            }
-                            rest = &rest[before.min(at - 1) + 1..];
-                            continue;
-                        }
+        let end = from + fits.take(STEP).count().max(1);
+        let Err((at, failure)) = ready.insert(call, &writer, &collection, from..end).await else {
+            inserted += (end - from) as i32;
+            from = end;
+            continue;
+        };
+        // What comes before it in the batch is inserted; what comes after, only if the order does not matter.
+        let at = (from + at).min(end - 1);
+        if at > from {
+            match ready.insert(call, &writer, &collection, from..at).await {
+                Ok(()) => inserted += (at - from) as i32,
+                Err((before, failure)) => {
+                    // Somebody else was quicker with another one meanwhile: one by one.
+                    let before = (from + before).min(at - 1);
+                    errors.push((ready.places[before], failure));
+                    if ordered {
+                        break;
                     }
+                    from = before + 1;
+                    continue;
                 }
-                let aborts = failure.code == 112;
-                errors.push((now[at].0, failure));
-                if ordered || aborts && writer.txn().is_some() {
-                    break;
-                }
-                rest = &rest[at + 1..];
             }
         }
+        let aborts = failure.code == 112;
+        errors.push((ready.places[at], failure));
+        if ordered || aborts && writer.txn().is_some() {
+            break;
+        }
+        from = at + 1;
     }
     call.mongo.counters.inserted.fetch_add(inserted as u64, Relaxed);
     errors.sort_by_key(|(place, _)| *place);
@@ -168,38 +167,77 @@ async fn documents_into(
     Ok((inserted, errors, retried))
 }
 
-async fn insert_step(
-    call: &Call<'_>,
-    writer: &Writer<'_>,
-    collection: &namespace::Collection,
-    documents: &[(usize, Target, RawDocumentBuf)],
-) -> std::result::Result<(), (usize, Failure)> {
-    let targets: Vec<(Target, Decide)> = documents
-        .iter()
-        .map(|(_, target, document)| {
-            let (document, collection) = (document.clone(), collection.clone());
+/// Documents that are ready to be written, each with its place in the command.
+#[derive(Default)]
+struct Ready {
+    places: Vec<usize>,
+    partitions: Vec<PartitionKey>,
+    /// As the engine takes them, so that a step of them is a slice.
+    creates: Vec<Operation>,
+}
+
+impl Ready {
+    fn push(&mut self, place: usize, target: Target, body: RawDocumentBuf) {
+        self.places.push(place);
+        self.partitions.push(target.partition);
+        self.creates.push(Operation::Create { id: target.id, body });
+    }
+
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn range(
+        &self,
+        range: std::ops::RangeFrom<usize>,
+    ) -> impl Iterator<Item = (&PartitionKey, &RawDocument)> {
+        self.partitions[range.clone()].iter().zip(self.creates[range].iter().filter_map(
+            |create| match create {
+                Operation::Create { body, .. } => Some(&**body),
+                _ => None,
+            },
+        ))
+    }
+
+    /// Inserts some of them in one step. The failure says which one it was about.
+    async fn insert(
+        &self,
+        call: &Call<'_>,
+        writer: &Writer<'_>,
+        collection: &namespace::Collection,
+        some: std::ops::Range<usize>,
+    ) -> std::result::Result<(), (usize, Failure)> {
+        let statements: Vec<Statement> = match &call.session {
+            Some(session) if session.is_retryable_write() => self.places[some.clone()]
+                .iter()
+                .map(|place| Statement {
+                    number: session.statement(*place),
+                    answer: Arc::new(|_| doc! { "n": 1 }),
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        if writer.txn().is_none() && collection.container.is_collection() {
+            return writer.insert(&self.creates[some], &statements).await;
+        }
+        let decisions = self.partitions[some.clone()].iter().zip(&self.creates[some]);
+        let decisions = decisions.filter_map(|(partition, create)| {
+            let Operation::Create { id, body } = create else { return None };
+            let (document, collection) = (body.clone(), collection.clone());
             let decide = move |before: Option<&RawDocument>| match before {
                 Some(_) => Err(duplicates::id_taken(&collection, &document)),
                 None => Ok(Change::Put(document.clone())),
             };
-            (target.clone(), Arc::new(decide) as Decide)
-        })
-        .collect();
-    let statements: Vec<Statement> = match &call.session {
-        Some(session) if session.is_retryable_write() => documents
-            .iter()
-            .map(|(place, _, _)| Statement {
-                number: session.statement(*place),
-                answer: Arc::new(|_| doc! { "n": 1 }),
-            })
-            .collect(),
-        _ => Vec::new(),
-    };
-    writer.decide(&targets, &statements).await.map(|_| ())
+            let target = Target { id: id.clone(), partition: partition.clone() };
+            Some((target, Arc::new(decide) as Decide))
+        });
+        let decisions: Vec<(Target, Decide)> = decisions.collect();
+        writer.decide(&decisions, &statements).await.map(|_| ())
+    }
 }
 
 /// A document as it is stored: `_id` first, made up if there is none.
-pub fn prepare(call: &Call<'_>, document: &RawDocument, keep_empty: bool) -> Result<RawDocumentBuf> {
+pub fn prepare(call: &Call<'_>, document: RawDocumentBuf, keep_empty: bool) -> Result<RawDocumentBuf> {
     if document.as_bytes().len() > DOCUMENT_BYTES_MAX {
         let message = format!(
             "object to insert too large. size in bytes: {}, max size: {DOCUMENT_BYTES_MAX}",
@@ -215,11 +253,12 @@ pub fn prepare(call: &Call<'_>, document: &RawDocument, keep_empty: bool) -> Res
         |value: RawBsonRef<'_>| matches!(value, RawBsonRef::Timestamp(t) if t.time == 0 && t.increment == 0);
     let first = document.iter_elements().next().transpose()?.map(|element| element.key().as_str() == "_id");
     let mut has_empty = false;
-    for element in document.iter() {
-        has_empty |= empty(element?.1);
+    for element in document.iter_elements() {
+        let element = element?;
+        has_empty |= element.element_type() == ElementType::Timestamp && empty(element.value()?);
     }
     if first == Some(true) && (!has_empty || keep_empty) {
-        return Ok(document.to_owned());
+        return Ok(document);
     }
     let mut stored = RawDocumentBuf::new();
     match id {

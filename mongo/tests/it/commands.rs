@@ -1,0 +1,239 @@
+//! Golden scripts of whole commands: what a server answers that has indexes, plans and a clock.
+//!
+//! ```text
+//! > {createIndexes: "c", indexes: [{key: {a: 1}, name: "a_1"}]}
+//! {numIndexesBefore: 1, ...}
+//! > explain {find: "c", filter: {a: 1}}
+//! FETCH IXSCAN a_1
+//! > advance 10
+//! ```
+//!
+//! A cursor is shown as its documents, one line each; a refusal as its code, one of a part of a write with its place; a plan as its stages. Each script starts with an
+//! empty server. Scripts without `advance` can be asked of a real server, as in `scripts.rs`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf};
+use mayfly_engine::{AdjustableClock, Engine, Timestamp, ids::SeededIds};
+use mayfly_mongo::auth::{Accounts, Role};
+use mayfly_mongo::{Filters, Mongo, Options, Topology};
+use mayfly_storage::MemoryStore;
+use mayfly_value::bson;
+
+use crate::literal;
+use crate::oracle::Oracle;
+
+/// The second at which every script starts.
+const START: u64 = 1_700_000_000;
+
+/// Whoever answers commands.
+trait Server {
+    fn run(&mut self, command: &Document) -> Document;
+    fn advance(&mut self, seconds: u64);
+}
+
+struct Ours {
+    runtime: tokio::runtime::Runtime,
+    mongo: Arc<Mongo>,
+    clock: Arc<AdjustableClock>,
+}
+
+impl Ours {
+    fn start() -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let clock = Arc::new(AdjustableClock::frozen(Timestamp::from_seconds(START)));
+        let engine = Engine::builder(Arc::new(MemoryStore::new()))
+            .clock(clock.clone())
+            .ids(Arc::new(SeededIds::default()))
+            .predicates(Arc::new(Filters));
+        let engine = runtime.block_on(engine.open()).unwrap();
+        let accounts = Accounts::new("mayfly", Vec::new(), false, [7; 16]);
+        let options =
+            Options { topology: Topology::Router, advertise: "localhost".into(), test_commands: false };
+        Self { runtime, mongo: Mongo::new(engine, accounts, options), clock }
+    }
+}
+
+impl Server for Ours {
+    fn run(&mut self, command: &Document) -> Document {
+        let (mongo, command) = (self.mongo.clone(), command.clone());
+        let answer = async move { mongo.run_as_account("test", &command, Role::Admin).await };
+        self.runtime.block_on(self.runtime.spawn(answer)).unwrap()
+    }
+
+    fn advance(&mut self, seconds: u64) {
+        self.clock.advance(std::time::Duration::from_secs(seconds));
+    }
+}
+
+impl Server for Oracle {
+    fn run(&mut self, command: &Document) -> Document {
+        let reply = Oracle::run(self, RawDocumentBuf::try_from(command).unwrap());
+        let mut reply = Document::try_from(reply).unwrap();
+        reply.remove("$clusterTime");
+        reply.remove("operationTime");
+        reply
+    }
+
+    fn advance(&mut self, _: u64) {
+        panic!("a real server has a clock of its own");
+    }
+}
+
+fn print(document: &Document) -> String {
+    literal::print(RawBsonRef::Document(&RawDocumentBuf::try_from(document).unwrap()))
+}
+
+/// The stages of a plan, from the top down, each with the index it reads.
+fn stages(plan: &Document, out: &mut Vec<String>) {
+    if let Ok(stage) = plan.get_str("stage") {
+        out.push(stage.to_owned());
+        if let ("IXSCAN", Ok(index)) = (stage, plan.get_str("indexName")) {
+            out.push(index.to_owned());
+        }
+    }
+    if let Ok(input) = plan.get_document("inputStage") {
+        stages(input, out);
+    }
+    for input in plan.get_array("inputStages").into_iter().flatten() {
+        if let Bson::Document(input) = input {
+            stages(input, out);
+        }
+    }
+}
+
+fn shown(reply: &Document, explains: bool) -> Vec<String> {
+    if reply.get_f64("ok").ok() != Some(1.0) {
+        return vec![format!("error {}", reply.get_i32("code").expect("a code"))];
+    }
+    if explains {
+        let plan = reply.get_document("queryPlanner").and_then(|planner| planner.get_document("winningPlan"));
+        let mut found = Vec::new();
+        stages(plan.expect("a plan"), &mut found);
+        return vec![found.join(" ")];
+    }
+    if let Ok(cursor) = reply.get_document("cursor") {
+        let batch = cursor.get_array("firstBatch").expect("a first batch");
+        let lines: Vec<_> = batch.iter().filter_map(Bson::as_document).map(print).collect();
+        return if lines.is_empty() { vec!["nothing".into()] } else { lines };
+    }
+    let mut rest = reply.clone();
+    for volatile in ["ok", "commitQuorum", "electionId", "opTime"] {
+        rest.remove(volatile);
+    }
+    // Where it stands among the others means nothing.
+    if let Some(retried) = rest.remove("retriedStmtIds") {
+        rest.insert("retriedStmtIds", retried);
+    }
+    if let Ok(errors) = reply.get_array("writeErrors") {
+        let told = errors.iter().filter_map(Bson::as_document).map(|error| {
+            let (place, code) = (error.get_i32("index"), error.get_i32("code"));
+            format!("{}: {}", place.expect("a place"), code.expect("a code"))
+        });
+        rest.insert("errors", told.collect::<Vec<_>>());
+        rest.remove("writeErrors");
+    }
+    vec![print(&rest)]
+}
+
+fn answer(line: &str, server: &mut dyn Server) -> Vec<String> {
+    if let Some(seconds) = line.strip_prefix("advance ") {
+        server.advance(seconds.trim().parse().expect("seconds"));
+        return Vec::new();
+    }
+    let (unordered, line) = line.strip_prefix("unordered ").map_or((false, line), |rest| (true, rest));
+    let (explains, line) = line.strip_prefix("explain ").map_or((false, line), |rest| (true, rest));
+    let (command, rest) = literal::parse(line);
+    assert!(rest.trim().is_empty(), "after the command: {rest}");
+    let command = Document::try_from(command.as_document().expect("a command").to_owned()).unwrap();
+    let command = match explains {
+        true => bson::doc! { "explain": command, "verbosity": "queryPlanner" },
+        false => command,
+    };
+    let mut lines = shown(&server.run(&command), explains);
+    if unordered {
+        lines.sort();
+    }
+    lines
+}
+
+fn scripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command_scripts");
+    let files = std::fs::read_dir(folder).expect("a folder of scripts");
+    let mut files: Vec<_> = files.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    if let Ok(only) = std::env::var("ONLY") {
+        files.retain(|path| path.to_string_lossy().contains(&only));
+    }
+    files
+}
+
+/// The script with the answers that are given now.
+fn run(path: &Path, server: &mut dyn Server) -> String {
+    let text = std::fs::read_to_string(path).expect("a script");
+    let mut fresh = String::new();
+    for line in text.lines() {
+        if let Some(command) = line.strip_prefix("> ") {
+            fresh += &format!("{line}\n");
+            for line in answer(command, server) {
+                fresh += &format!("{line}\n");
+            }
+        } else if line.is_empty() || line.starts_with('#') {
+            fresh += &format!("{line}\n");
+        }
+    }
+    fresh
+}
+
+/// With `UPDATE` set, what is answered now becomes what is expected.
+#[test]
+fn command_scripts_answer_as_written() {
+    let mut differences = Vec::new();
+    for path in scripts() {
+        let fresh = run(&path, &mut Ours::start());
+        let text = std::fs::read_to_string(&path).expect("a script");
+        if std::env::var("UPDATE").is_ok() {
+            std::fs::write(&path, fresh).expect("the script can be written");
+            continue;
+        }
+        let before = differences.len();
+        for (number, (expected, found)) in text.lines().zip(fresh.lines()).enumerate() {
+            if expected != found {
+                let place = format!("{}:{}", path.display(), number + 1);
+                differences.push(format!("{place}\n  expected {expected}\n  answered {found}"));
+            }
+        }
+        if before == differences.len() && text.lines().count() != fresh.lines().count() {
+            differences.push(format!("{}: more or fewer lines", path.display()));
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// On demand: the same scripts on a real server, which has to answer the same.
+#[test]
+#[ignore = "needs a MongoDB at MONGOD"]
+fn command_scripts_answer_as_a_real_server_does() {
+    let mut oracle = Oracle::connect().expect("MONGOD names a server");
+    let mut differences = Vec::new();
+    for path in scripts() {
+        let text = std::fs::read_to_string(&path).expect("a script");
+        if text.contains("> advance") {
+            continue;
+        }
+        Server::run(&mut oracle, &bson::doc! { "dropDatabase": 1 });
+        let fresh = run(&path, &mut oracle);
+        for (number, (expected, found)) in text.lines().zip(fresh.lines()).enumerate() {
+            if expected != found {
+                differences.push(format!(
+                    "{}:{}\n  ours   {expected}\n  theirs {found}",
+                    path.display(),
+                    number + 1
+                ));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
