@@ -44,6 +44,7 @@ mod planner;
 mod predicates;
 mod query;
 mod reader;
+mod runs;
 mod service;
 mod session;
 mod snapshots;

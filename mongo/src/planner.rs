@@ -3,6 +3,8 @@
 //! A plan may be wider than the filter and is never narrower. Strings are only narrowed where no collation says what is
 //! equal; the values of a range are those of one type class.
 
+mod order;
+
 use std::ops::Bound as End;
 
 use bson::{RawBson, RawBsonRef};
@@ -12,6 +14,8 @@ use mayfly_engine::{
     secondary::encode_bound,
 };
 use mayfly_value::order::{Order, compare, type_rank};
+
+pub use order::{in_order, is_in_place};
 
 use crate::{
     expression::Names,
@@ -158,8 +162,8 @@ fn by_id(conditions: &[&Condition<'_>]) -> Option<Plan> {
     let (mut low, mut high) = (None, None);
     for condition in on_id() {
         match &condition.bound {
-            Bound::Above(value, _) if in_order(value) => low = Some(value),
-            Bound::Below(value, _) if in_order(value) => high = Some(value),
+            Bound::Above(value, _) if is_ordered(value) => low = Some(value),
+            Bound::Below(value, _) if is_ordered(value) => high = Some(value),
             _ => {}
         }
     }
@@ -179,7 +183,7 @@ fn by_id(conditions: &[&Condition<'_>]) -> Option<Plan> {
 }
 
 /// Whether ids stand in the order of such values. Very long texts do not.
-fn in_order(value: &RawBson) -> bool {
+fn is_ordered(value: &RawBson) -> bool {
     matches!(
         value,
         RawBson::Int32(_)
@@ -233,7 +237,7 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
                 .iter()
                 .flat_map(|prefix| encoded.iter().map(move |value| [&prefix[..], &value[..]].concat()))
                 .collect();
-            score += 2;
+            score += 4;
             continue;
         }
         if field.kind == FieldKind::Hashed {
@@ -242,7 +246,7 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
         // One bound is enough: on an array, two bounds may be kept by two different items.
         let range = on_field.find_map(|condition| one_sided(&condition.bound, field.kind));
         if let Some((low, high)) = range {
-            score += 1;
+            score += 2;
             ranges = Some(
                 prefixes.iter().map(|prefix| bounded(rule.number, prefix, &low, &high)).collect::<Vec<_>>(),
             );

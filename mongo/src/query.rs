@@ -1,7 +1,7 @@
 //! A find: where to look, what passes, in which order, how much, and what of it.
 //!
-//! Documents are streamed where no order is asked for that the walk does not have; otherwise all that pass are gathered
-//! and sorted, with no more kept than are wanted.
+//! Documents are streamed where no order is asked for that the walk does not have, or an index has it; otherwise all that pass
+//! are gathered and sorted, with no more kept than are wanted.
 
 use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
 
@@ -17,16 +17,17 @@ use crate::{
     filter::Filter,
     filtering::Surroundings,
     namespace::Collection,
-    planner::{Plan, plan},
+    planner::{Plan, in_order, plan},
     projection::Projection,
     reader::{Body, Found, Reader},
+    runs::Runs,
     service::Mongo,
     session::Txn,
     sort::SortPattern,
 };
 
 /// The most bytes that a sort holds.
-const SORT_BYTES_MAX: usize = 100 * 1024 * 1024;
+pub const SORT_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// What is asked of a collection.
 pub struct Query {
@@ -87,6 +88,17 @@ impl Query {
         }
     }
 
+    /// Along which index it comes in order, if it does. In a transaction its own writes come last.
+    pub fn plan_in_order(&self) -> Option<(Plan, Direction)> {
+        let (Some(sort), Some(collection), None, None) =
+            (&self.sort, &self.collection, &self.txn, &self.bounds)
+        else {
+            return None;
+        };
+        let collated = self.surroundings.collation.is_some();
+        in_order(collection, &self.filter, &sort.paths()?, collated, self.hint.as_deref())
+    }
+
     /// How many there are, up to the limit: by the entries of an index alone, where one has what the filter asks for.
     pub async fn count(self, mongo: &Mongo, now: Timestamp) -> Result<u64> {
         let collated = self.surroundings.collation.is_some();
@@ -111,6 +123,11 @@ impl Query {
 
     /// Runs it, document by document.
     pub async fn open(self, mongo: &Mongo) -> Result<QuerySource> {
+        if let Some((plan, direction)) = self.plan_in_order() {
+            let reader = self.collection.as_ref().map(|found| Reader::new(found, &plan, direction, None));
+            let (skip, left, runs) = (self.skip, self.limit, Some(Runs::default()));
+            return Ok(QuerySource { skip, left, reader, in_order: true, runs, sorted: None, query: self });
+        }
         let plan = self.plan();
         let mut direction = if self.reverse { Direction::Reverse } else { Direction::Forward };
         // Documents stand in the order of `_id`, unless some id is too long to stand where it belongs.
@@ -133,7 +150,8 @@ impl Query {
             .collection
             .as_ref()
             .map(|collection| Reader::new(collection, &plan, direction, self.txn.clone()));
-        Ok(QuerySource { skip: self.skip, left: self.limit, reader, in_order, sorted: None, query: self })
+        let (skip, left) = (self.skip, self.limit);
+        Ok(QuerySource { skip, left, reader, in_order, runs: None, sorted: None, query: self })
     }
 }
 
@@ -142,6 +160,8 @@ pub struct QuerySource {
     query: Query,
     reader: Option<Reader>,
     in_order: bool,
+    /// Where the order is that of an index.
+    runs: Option<Runs>,
     sorted: Option<VecDeque<Found>>,
     skip: u64,
     left: Option<u64>,
@@ -159,6 +179,7 @@ impl QuerySource {
         loop {
             let found = match &mut self.sorted {
                 Some(sorted) => sorted.pop_front(),
+                None if self.runs.is_some() => self.next_of_runs(mongo, now).await?,
                 None => self.next_match(mongo, now).await?,
             };
             let Some(found) = found else { return Ok(None) };
@@ -171,6 +192,29 @@ impl QuerySource {
             }
             return Ok(Some(found));
         }
+    }
+
+    async fn next_of_runs(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
+        loop {
+            if let Some(found) = self.runs.as_mut().and_then(Runs::take) {
+                return Ok(Some(found));
+            }
+            let (next, wanted) = (self.next_match(mongo, now).await?, self.wanted());
+            let Query { sort: Some(sort), surroundings, .. } = &self.query else { return Ok(next) };
+            let Some(runs) = &mut self.runs else { return Ok(next) };
+            match next {
+                Some(found) => runs.add(found, sort, surroundings, wanted)?,
+                None => {
+                    runs.settle(sort, surroundings);
+                    return Ok(runs.take());
+                }
+            }
+        }
+    }
+
+    /// How many more are asked for, with those that are left out first.
+    fn wanted(&self) -> Option<usize> {
+        self.left.map(|left| left.saturating_add(self.skip)).and_then(|n| usize::try_from(n).ok())
     }
 
     async fn next_match(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
@@ -189,8 +233,7 @@ impl QuerySource {
     }
 
     async fn gather(&mut self, mongo: &Mongo, now: Timestamp) -> Result<VecDeque<Found>> {
-        let wanted =
-            self.left.map(|left| left.saturating_add(self.skip)).and_then(|n| usize::try_from(n).ok());
+        let wanted = self.wanted();
         let mut rows: Vec<(Vec<RawBson>, Found)> = Vec::new();
         let mut bytes = 0;
         while let Some(found) = self.next_match(mongo, now).await? {

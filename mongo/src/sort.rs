@@ -9,8 +9,8 @@ use bson::RawDocument;
 
 use crate::context::Context;
 use crate::error::{BAD_VALUE, Result, bail};
-use crate::path::{Leaf, Path};
-use crate::values::{Ref, Value, as_double, field, fields, is_number};
+use crate::path::{Leaf, Path, parse_index};
+use crate::values::{Ref, Value, as_double, field, fields, is_number, items};
 
 /// One part of a sort pattern.
 #[derive(Debug, Clone)]
@@ -139,22 +139,7 @@ impl Part {
             return (found.map_or(Value::Null, Value::from), false);
         }
         let (mut best, mut through_array): (Option<Value>, bool) = (None, false);
-        let mut whole_array = false;
-        self.path.any(document, Leaf::Items, &mut |value, position| {
-            through_array |= position.is_some();
-            match value {
-                // The array itself comes after its items: it counts only if it has none.
-                Some(Ref::Array(_)) if position.is_none() && best.is_some() => return false,
-                Some(Ref::Array(list)) if position.is_none() => {
-                    whole_array = true;
-                    through_array = true;
-                    let _ = list;
-                    best = Some(Value::Undefined);
-                    return false;
-                }
-                _ => {}
-            }
-            let value = value.unwrap_or(Ref::Null);
+        let mut offer = |value: Ref<'_>| {
             let better = best.as_ref().is_none_or(|best| {
                 let ordering = context.compare(value, best.as_raw_bson_ref());
                 if self.descending { ordering.is_gt() } else { ordering.is_lt() }
@@ -162,8 +147,52 @@ impl Part {
             if better {
                 best = Some(value.into());
             }
-            false
-        });
+        };
+        if self.path.parts().iter().any(|part| parse_index(part).is_some()) {
+            let mut empty = None;
+            self.path.any(document, Leaf::Items, &mut |value, position| {
+                through_array |= position.is_some();
+                match value {
+                    // The array itself comes after its items: it counts only if it has none.
+                    Some(Ref::Array(list)) if position.is_none() => {
+                        through_array = true;
+                        empty = empty.or(list.is_empty().then_some(Ref::Undefined));
+                    }
+                    value => offer(value.unwrap_or(Ref::Null)),
+                }
+                false
+            });
+            empty.into_iter().for_each(offer);
+        } else {
+            sorted_by(Ref::Document(document), self.path.parts(), &mut through_array, &mut offer);
+        }
         (best.unwrap_or(Value::Null), through_array)
+    }
+}
+
+/// Shows all that a document may be sorted by at a path, as an index has it: the items of arrays, undefined for an array
+/// without any, null where nothing is.
+fn sorted_by(value: Ref<'_>, path: &[String], through_array: &mut bool, offer: &mut dyn FnMut(Ref<'_>)) {
+    match (value, path.split_first()) {
+        (Ref::Array(list), _) => {
+            *through_array = true;
+            if list.is_empty() {
+                offer(if path.is_empty() { Ref::Undefined } else { Ref::Null });
+            }
+            for item in items(list) {
+                match item {
+                    item if path.is_empty() => offer(item),
+                    Ref::Document(_) => sorted_by(item, path, through_array, offer),
+                    // An array inside an array is a value, and is not entered by name.
+                    _ => offer(Ref::Null),
+                }
+            }
+        }
+        (value, None) => offer(value),
+        (Ref::Document(object), Some((first, rest))) => match field(object, first) {
+            Some(found) => sorted_by(found, rest, through_array, offer),
+            None => offer(Ref::Null),
+        },
+        _ => offer(Ref::Null),
     }
 }

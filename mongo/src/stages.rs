@@ -17,7 +17,12 @@ use crate::{
 
 /// The first stage of a pipeline: its name and what it says.
 pub fn first(stages: &RawArray) -> Result<Option<(&str, RawBsonRef<'_>)>> {
-    let Some(stage) = stages.into_iter().next().transpose()? else { return Ok(None) };
+    at(stages, 0)
+}
+
+/// The stage at a place of a pipeline.
+pub fn at(stages: &RawArray, place: usize) -> Result<Option<(&str, RawBsonRef<'_>)>> {
+    let Some(stage) = stages.into_iter().nth(place).transpose()? else { return Ok(None) };
     let RawBsonRef::Document(stage) = stage else { return Ok(None) };
     Ok(stage.iter().next().transpose()?.map(|(name, value)| (name.as_str(), value)))
 }

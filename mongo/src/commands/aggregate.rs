@@ -23,6 +23,7 @@ use crate::{
     pipeline::{Collections, Pipeline},
     query::{Query, hint_name},
     service::to_raw,
+    sort::SortPattern,
     stages,
 };
 
@@ -175,6 +176,7 @@ async fn run_pipeline(
         return Err(Failure::new(73, "$documents is only valid with {aggregate: 1}"));
     }
     let reads = made.is_none() && !pipeline.has_source();
+    let has_filter = reads && matches!(stages::first(&rest)?, Some(("$match", _)));
     let (filter, pipeline) = match stages::first(&rest)? {
         // The reader filters; what it gives has passed the stage.
         Some(("$match", RawBsonRef::Document(filter))) if reads => {
@@ -188,6 +190,20 @@ async fn run_pipeline(
     if let Some(counting) = Counting::of(&rest)?.filter(|_| reads) {
         return counting.run(query, call).await;
     }
+    let pipeline = match stages::at(&rest, usize::from(has_filter))? {
+        // Where an index has the order, nothing need be held.
+        Some(("$sort", RawBsonRef::Document(order))) if reads => {
+            query.sort = Some(SortPattern::parse(order)?);
+            match query.plan_in_order() {
+                Some(_) => pipeline.without_first(),
+                None => {
+                    query.sort = None;
+                    pipeline
+                }
+            }
+        }
+        _ => pipeline,
+    };
     let mut source = query.open(call.mongo).await?;
     let others = Others { call, surroundings, depth: 0 };
     let handle = Handle::current();

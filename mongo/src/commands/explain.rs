@@ -1,6 +1,7 @@
 //! `explain`: which plan a command would take, in MongoDB's shape.
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mayfly_engine::Direction;
 
 use super::{diagnostics::version, reply};
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     namespace,
     planner::Plan,
     query::{Query, hint_name},
+    sort::SortPattern,
     stages,
 };
 
@@ -119,10 +121,13 @@ async fn explained(
     let missing = collection.is_none();
     let mut query = Query::new(collection, parsed, surroundings, None);
     query.hint = hint;
-    let plan = query.plan();
+    query.sort = sort.filter(|sort| !sort.is_empty()).map(SortPattern::parse).transpose()?;
+    let ordered = query.plan_in_order();
+    let is_in_order = ordered.is_some();
+    let (plan, direction) = ordered.unwrap_or_else(|| (query.plan(), Direction::Forward));
     let shown = filter.map(Document::try_from).transpose()?.unwrap_or_default();
-    let mut winning = plan_stage(&plan, missing, &shown);
-    if let Some(sort) = sort.filter(|sort| !sort.is_empty()) {
+    let mut winning = plan_stage(&plan, missing, &shown, direction);
+    if let Some(sort) = sort.filter(|sort| !sort.is_empty() && !is_in_order) {
         let pattern = Document::try_from(sort)?;
         winning = doc! { "stage": "SORT", "sortPattern": pattern, "memLimit": 104_857_600, "type": "simple", "inputStage": winning };
     }
@@ -163,7 +168,8 @@ async fn explained(
     Ok(answer)
 }
 
-fn plan_stage(plan: &Plan, missing: bool, filter: &Document) -> Document {
+fn plan_stage(plan: &Plan, missing: bool, filter: &Document, direction: Direction) -> Document {
+    let way = if direction == Direction::Forward { "forward" } else { "backward" };
     match plan {
         _ if missing => doc! { "stage": "EOF" },
         Plan::Scan => doc! { "stage": "COLLSCAN", "filter": filter.clone(), "direction": "forward" },
@@ -178,7 +184,7 @@ fn plan_stage(plan: &Plan, missing: bool, filter: &Document) -> Document {
                 "stage": "FETCH", "filter": filter.clone(),
                 "inputStage": {
                     "stage": "IXSCAN", "keyPattern": spec.get("key").cloned().unwrap_or(Bson::Null), "indexName": name,
-                    "isUnique": spec.get_bool("unique").unwrap_or(false), "direction": "forward",
+                    "isUnique": spec.get_bool("unique").unwrap_or(false), "direction": way,
                     "seeks": ranges.len() as i32,
                 },
             }

@@ -33,14 +33,15 @@ trait Server {
     fn advance(&mut self, seconds: u64);
 }
 
-struct Ours {
+/// A server of its own, with a clock that stands still.
+pub struct Ours {
     runtime: tokio::runtime::Runtime,
     mongo: Arc<Mongo>,
     clock: Arc<AdjustableClock>,
 }
 
 impl Ours {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let clock = Arc::new(AdjustableClock::frozen(Timestamp::from_seconds(START)));
@@ -54,13 +55,17 @@ impl Ours {
             Options { topology: Topology::Router, advertise: "localhost".into(), test_commands: false };
         Self { runtime, mongo: Mongo::new(engine, accounts, options), clock }
     }
+
+    pub fn command(&self, command: &Document) -> Document {
+        let (mongo, command) = (self.mongo.clone(), command.clone());
+        let answer = async move { mongo.run_as_account("test", &command, Role::Admin).await };
+        self.runtime.block_on(self.runtime.spawn(answer)).unwrap()
+    }
 }
 
 impl Server for Ours {
     fn run(&mut self, command: &Document) -> Document {
-        let (mongo, command) = (self.mongo.clone(), command.clone());
-        let answer = async move { mongo.run_as_account("test", &command, Role::Admin).await };
-        self.runtime.block_on(self.runtime.spawn(answer)).unwrap()
+        self.command(command)
     }
 
     fn advance(&mut self, seconds: u64) {

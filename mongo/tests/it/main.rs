@@ -4,5 +4,6 @@
 mod commands;
 mod literal;
 mod oracle;
+mod orders;
 mod scripts;
 mod subject;
