@@ -116,6 +116,7 @@ impl Cosmos {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let watch = Stopwatch::start();
+        let _busy = self.engine.load().enter();
         let (parts, body) = request.into_parts();
         let activity_id = self.activity_id(&parts.headers);
         let mut served = Served { operation: "Unknown" };

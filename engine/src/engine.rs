@@ -26,6 +26,7 @@ use crate::{
     etag::{Etag, IfMatch},
     ids::{Ids, RandomIds},
     keys::{CATALOG, DocumentId, DocumentKey, Family, Shard},
+    load::Load,
     metrics::Metrics,
     purge::MASS,
     record::Record,
@@ -52,6 +53,7 @@ struct Inner {
     timeline: Arc<Timeline>,
     ids: Arc<dyn Ids>,
     metrics: Metrics,
+    load: Load,
     read_only: AtomicBool,
     unreclaimed: AtomicU64,
     mass: u64,
@@ -102,6 +104,7 @@ impl Builder {
             timeline,
             ids: self.ids,
             metrics: Metrics::default(),
+            load: Load::default(),
             read_only: AtomicBool::new(false),
             unreclaimed: AtomicU64::new(0),
             mass: self.mass,
@@ -190,6 +193,11 @@ impl Engine {
     /// What the store says about itself.
     pub fn store_stats(&self) -> Stats {
         self.inner.store.stats()
+    }
+
+    /// Who is being served, for background work to give way to.
+    pub fn load(&self) -> &Load {
+        &self.inner.load
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

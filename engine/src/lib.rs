@@ -35,6 +35,7 @@ mod index;
 mod indexer;
 mod kept;
 mod keys;
+pub mod load;
 mod log;
 mod metrics;
 pub mod patch;

@@ -158,6 +158,9 @@ impl Mongo {
                 Ok(request) => {
                     drop(payload);
                     self.respond(connection, wire, &request).await?;
+                    // A client that is quick has its next request here already, and so on: without this, one connection is
+                    // served many times over while the others of the same thread wait.
+                    tokio::task::yield_now().await;
                 }
                 Err(WireError::Close(reason)) => return Err(reason),
                 Err(WireError::Refuse { form, code, message }) => {

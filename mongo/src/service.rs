@@ -149,6 +149,7 @@ impl Mongo {
             return Err(Failure::new(352, message));
         }
         self.counters.started(info.name);
+        let _busy = info.is_load().then(|| self.engine.load().enter());
         let mut call = Call::new(self, connection, request, info).await?;
         call.check_fields()?;
         call.check_read_concern()?;

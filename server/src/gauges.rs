@@ -66,6 +66,12 @@ impl Gauges {
             ("store_commits_total", "counter", "Batches committed.", stats.commits),
             ("store_groups_total", "counter", "Groups they were written in.", stats.groups),
             ("store_conflicts_total", "counter", "Batches refused by a guard.", stats.conflicts),
+            (
+                "load_requests_total",
+                "counter",
+                "Requests of any protocol that background work gives way to.",
+                engine.load().arrived(),
+            ),
         ] {
             let _ = writeln!(
                 out,

@@ -23,7 +23,6 @@ pub mod explorer;
 pub mod gauges;
 pub mod health;
 pub mod listen;
-pub mod load;
 pub mod log;
 pub mod memory;
 pub mod metrics;

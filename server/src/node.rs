@@ -35,7 +35,6 @@ use crate::{
     connection::ConnectionInfo,
     data_dir, disk,
     gauges::Gauges,
-    load::Load,
     metrics::{Metrics, MetricsSource},
     samples::{self, Samples},
     server_clock::ServerClock,
@@ -83,7 +82,6 @@ pub struct Node {
     pub(crate) mongo_user: Option<&'static str>,
     /// Where the store's files are, if it has any.
     store_path: Option<PathBuf>,
-    pub(crate) load: Load,
     /// Since when purge has had more to do than it has done.
     behind: Mutex<Option<Stopwatch>>,
     gauges: Gauges,
@@ -137,7 +135,6 @@ impl Backend for Node {
             keys: config.keys.clone(),
             dev_clock,
             store_path: (config.store == StoreKind::Embedded).then(|| data_dir::store(&config.data_dir)),
-            load: Load::default(),
             behind: Mutex::new(None),
             gauges: Gauges::default(),
             metrics: metrics.clone(),
@@ -156,7 +153,6 @@ impl Backend for Node {
             let response = admin::serve(self, request).await;
             return Answer { operation: "Administration", response };
         }
-        let _busy = self.load.enter();
         let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
         let charge = response.headers().get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
         let charge = charge.and_then(|text| text.parse().ok()).unwrap_or(0.0);
@@ -260,13 +256,13 @@ impl Node {
     async fn purge_round(&self) {
         let watch = Stopwatch::start();
         let purged = match self.engine.now().await {
-            Ok(now) => self.engine.purge(now, self.load.pace()).await,
+            Ok(now) => self.engine.purge(now, self.engine.load().pace()).await,
             Err(error) => Err(error),
         };
         match purged {
             Ok(purged) if purged.more => {
                 let behind = self.behind.lock().get_or_insert_with(Stopwatch::start).elapsed();
-                self.load.give_way(watch.elapsed(), behind).await;
+                self.engine.load().give_way(watch.elapsed(), behind).await;
             }
             Ok(purged) => {
                 *self.behind.lock() = None;
@@ -312,7 +308,11 @@ impl Node {
         let more = matches!(built, Ok(true)) || matches!(reaped, Ok(true));
         self.log_failure("index building", built);
         self.log_failure("removal of dropped containers", reaped);
-        if more { self.load.give_way(watch.elapsed(), UPKEEP_BEHIND).await } else { pause(REST_MAX).await }
+        if more {
+            self.engine.load().give_way(watch.elapsed(), UPKEEP_BEHIND).await
+        } else {
+            pause(REST_MAX).await
+        }
     }
 
     fn log_failure<T>(&self, what: &str, result: Result<T, Error>) {

@@ -41,6 +41,8 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
         return Err(fail_point::time_is_up());
     }
     let waits = taken.cursor().is_some_and(|cursor| cursor.is_waited_for());
+    let load = call.mongo.engine.load();
+    let _busy = (!waits).then(|| load.enter());
     let patience = Duration::from_millis(call.count("maxTimeMS")?.unwrap_or(AWAIT_MS));
     let watch = Stopwatch::start();
     loop {
@@ -48,6 +50,10 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
         let now = call.mongo.engine.now().await?;
         let (answer, count) = taken.more(call.mongo, size, now).await?;
         let ended = taken.cursor().is_none();
+        if waits && count > 0 {
+            // Waiting was nothing to give way to; this is.
+            drop(load.enter());
+        }
         if count > 0 || ended || !waits || watch.elapsed() >= patience {
             return Ok(answer);
         }

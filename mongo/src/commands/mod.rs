@@ -101,6 +101,12 @@ impl CommandInfo {
         }
     }
 
+    /// Whether background work gives way to it: whoever reads or writes documents is waited for, whoever asks how the server
+    /// is does not hold up what is looked at. `getMore` may wait for what never comes, and says itself when it works.
+    pub fn is_load(&self) -> bool {
+        matches!(self.access, Access::Read | Access::Write) || self.name == "commitTransaction"
+    }
+
     const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self

@@ -52,8 +52,6 @@ pub async fn run(
         Access::ReadWrite => Role::Admin,
         Access::ReadOnly => Role::Read,
     };
-    // Unlike the rest of administration, this is a request like any other.
-    let _busy = node.load.enter();
     let answer = node.mongo.run_as_account(database, &command, role).await;
     let status = status_of(answer.get_i32("code").ok());
     Ok(respond::text(status, "application/json", extended_json::write(&answer)))

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use mayfly_engine::Pace;
-use mayfly_server::load::{Load, rest};
+use mayfly_engine::{
+    Pace,
+    load::{Load, rest},
+};
 use mayfly_testkit::{Backend, World, recorder::Write, world::definition_with_ttl};
 
 /// What a write costs in this test.

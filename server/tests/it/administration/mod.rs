@@ -1,6 +1,7 @@
 //! `/_mayfly/`, asked as a script or the portal asks it.
 
 mod insight;
+mod load;
 mod mongo;
 mod ttl_command;
 mod ttl_indexes;

@@ -1,6 +1,7 @@
 //! How background work gives way to requests.
 //!
-//! While requests come in, background work is done in small slices, and after each it rests many times as long as that
+//! Front-ends say when they are asked for something (`Load::enter`); whoever only looks on, as monitors and the portal do
+//! all the time, is not counted, or nothing would ever be done while somebody watches. While requests come in, background work is done in small slices, and after each it rests many times as long as that
 //! took; when nobody has asked for anything for a moment, it goes on at once and takes more at a time. At first it takes
 //! less than a hundredth of the time, so that not even the slowest hundredth of requests meets it. Work that stays behind
 //! gets more, step by step: a backlog that only grows would fill the disk.
@@ -8,15 +9,16 @@
 //! Holds: what is decided here depends on what is passed in and on the requests counted, not on a clock of its own.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
-use mayfly_engine::{
-    Pace,
-    clock::{Stopwatch, pause},
-};
 use parking_lot::Mutex;
+
+use crate::{
+    clock::{Stopwatch, pause},
+    purge::Pace,
+};
 
 /// Rest per unit of work while requests come in, by how long the work has been behind.
 fn rest_factor(behind: Duration) -> u32 {
@@ -33,20 +35,20 @@ const REST_MAX: Duration = Duration::from_secs(2);
 /// Requests further apart than this leave time enough for a whole tick at full pace between them.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Counts requests that are running and that have come.
-#[derive(Debug)]
+/// Counts requests that are running and that have come. At first as after a long silence: nobody waits.
+#[derive(Debug, Default)]
 pub struct Load {
     running: AtomicU64,
-    arrived: AtomicBool,
-    /// Since when no request was seen to come.
-    quiet: Mutex<Option<Stopwatch>>,
+    arrived: AtomicU64,
+    seen: Mutex<Seen>,
 }
 
-impl Default for Load {
-    /// As after a long silence: nobody waits.
-    fn default() -> Self {
-        Self { running: AtomicU64::new(0), arrived: AtomicBool::new(false), quiet: Mutex::new(None) }
-    }
+/// What the last look at the counts saw.
+#[derive(Debug, Default)]
+struct Seen {
+    arrived: u64,
+    /// Since when no request was seen to come.
+    quiet: Option<Stopwatch>,
 }
 
 /// A request that is running.
@@ -56,17 +58,23 @@ impl Load {
     /// Counts a request until the answer is dropped.
     pub fn enter(&self) -> Busy<'_> {
         self.running.fetch_add(1, Relaxed);
-        self.arrived.store(true, Relaxed);
+        self.arrived.fetch_add(1, Relaxed);
         Busy(self)
+    }
+
+    /// Requests that have come since the start.
+    pub fn arrived(&self) -> u64 {
+        self.arrived.load(Relaxed)
     }
 
     /// How background work may go on now.
     pub fn pace(&self) -> Pace {
-        let mut quiet = self.quiet.lock();
-        if self.arrived.swap(false, Relaxed) || self.running.load(Relaxed) > 0 {
-            *quiet = Some(Stopwatch::start());
+        let mut seen = self.seen.lock();
+        let arrived = self.arrived();
+        if seen.arrived != arrived || self.running.load(Relaxed) > 0 {
+            *seen = Seen { arrived, quiet: Some(Stopwatch::start()) };
         }
-        pace_after(quiet.map(Stopwatch::elapsed))
+        pace_after(seen.quiet.map(Stopwatch::elapsed))
     }
 
     /// Rests after background work that took `worked` and has been behind for so long, if there is anybody to give way
