@@ -316,8 +316,13 @@ impl Node {
     }
 
     fn log_failure<T>(&self, what: &str, result: Result<T, Error>) {
-        if let Err(error) = result {
-            tracing::error!("{what} failed and will be tried again: {error}");
+        match result {
+            Ok(_) => {}
+            // As it happens when an operator moves slots; the next attempt finds them where they are now.
+            Err(Error::Unavailable(mayfly_storage::Error::Moved)) => {
+                tracing::debug!("{what} met a slot on its way to another server, and will be tried again");
+            }
+            Err(error) => tracing::error!("{what} failed and will be tried again: {error}"),
         }
     }
 }

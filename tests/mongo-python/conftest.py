@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 from pymongo import MongoClient
-from server_clock import HTTP, KEY, stopped_clock
+from server_clock import HTTP, KEY, needs_test_server, stopped_clock
 
 CA = os.environ["MAYFLY_TEST_CA"]
 MONGO = os.environ["MAYFLY_TEST_MONGO"]
@@ -43,6 +43,7 @@ def clock():
 @pytest.fixture
 def fail_point(client):
     """Makes commands fail; whatever a test forgets is switched off."""
+    needs_test_server()
 
     def configure(mode, **data):
         client.admin.command({"configureFailPoint": "failCommand", "mode": mode, "data": data})

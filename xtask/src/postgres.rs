@@ -15,8 +15,8 @@ use crate::{
     shell::{Failure, Result, failure, need},
 };
 
-/// How often a server that starts is asked whether it has.
-const ATTEMPTS: u32 = 150;
+/// How often, a tenth of a second apart, a server that starts is asked whether it has: a minute, for busy machines.
+const ATTEMPTS: u32 = 600;
 
 /// The folder with `initdb` and `postgres`: that of the newest version that is installed, or will be.
 pub fn programs() -> Result<PathBuf> {

@@ -1,10 +1,12 @@
 //! `cargo xtask test scale`: what has to hold when several nodes share PostgreSQL servers.
 //!
 //! First the tests that are ignored elsewhere because they need a server; then tests that run elsewhere, unchanged, with
-//! every store in them on PostgreSQL; then the scripts of the MongoDB protocol, over the wire. Last, whole nodes and servers
-//! are killed under load, and slots moved from the shell, as `failures` and `slots` say.
+//! every store in them on PostgreSQL; then the scripts of the MongoDB protocol, over the wire, and the suites of the drivers
+//! for Python. Last, whole nodes and servers are killed under load, and slots moved from the shell, as `failures` and
+//! `slots` say.
 
 pub mod certificates;
+mod drivers;
 mod failures;
 mod load;
 pub mod patroni;
@@ -68,11 +70,15 @@ pub fn run() -> Result<String> {
     }
     server::build()?;
     same.add(mongo_scripts(&servers, &tests)?);
+    let drivers = match servers.get(1) {
+        Some(postgres) => drivers::run(postgres)?,
+        None => Count::default(),
+    };
     drop((servers, encrypted));
     let (nodes, failover) = (failures::nodes(&programs)?, failures::failover(&programs)?);
     let moves = slots::moved_from_the_shell(&programs)?;
     Ok(format!(
-        "{sum}; unchanged on PostgreSQL: {same}; nodes killed: {nodes}; server killed: {failover}; slots moved: {moves}"
+        "{sum}; unchanged on PostgreSQL: {same}; drivers: {drivers}; nodes killed: {nodes}; server killed: {failover}; slots moved: {moves}"
     ))
 }
 

@@ -39,6 +39,9 @@ const KEY_BYTES_MAX: usize = 2600;
 const PREPARE_CONNECTION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET jit = off";
 
+/// What a statement answered.
+type Answered<T> = std::result::Result<T, tokio_postgres::Error>;
+
 /// A server of the PostgreSQL family.
 pub struct Server {
     statements: Pool,
@@ -112,32 +115,32 @@ impl Server {
     }
 
     /// Runs a read on a connection, again on another if the first one breaks.
-    pub async fn read<T, Asked: Future<Output = std::result::Result<T, tokio_postgres::Error>>>(
+    pub async fn read<T, Asked: Future<Output = Answered<T>>>(
         &self,
         ask: impl Fn(Object) -> Asked,
     ) -> Result<T> {
-        let mut attempt = 0;
-        loop {
-            match ask(self.connection().await?).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) if attempt < RETRIES && (is_lost_race(&error) || is_broken(&error)) => {
-                    attempt += 1
-                }
-                Err(error) => return Err(self.failed(&error)),
-            }
-        }
+        self.ask(ask, |error| is_lost_race(error) || is_broken(error)).await
     }
 
     /// Runs a statement that writes, again if it lost to another and so wrote nothing.
-    pub async fn write<T, Asked: Future<Output = std::result::Result<T, tokio_postgres::Error>>>(
+    pub async fn write<T, Asked: Future<Output = Answered<T>>>(
         &self,
         ask: impl Fn(Object) -> Asked,
+    ) -> Result<T> {
+        self.ask(ask, is_lost_race).await
+    }
+
+    /// Runs a statement, again while its error is one `after` which that does no harm.
+    async fn ask<T, Asked: Future<Output = Answered<T>>>(
+        &self,
+        ask: impl Fn(Object) -> Asked,
+        after: impl Fn(&tokio_postgres::Error) -> bool,
     ) -> Result<T> {
         let mut attempt = 0;
         loop {
             match ask(self.connection().await?).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if attempt < RETRIES && is_lost_race(&error) => {
+                Err(error) if attempt < RETRIES && after(&error) => {
                     attempt += 1;
                     pause(Duration::from_millis(u64::from(attempt))).await;
                 }
