@@ -79,6 +79,8 @@ impl Prompt {
 mod tests {
     use std::{future::poll_fn, pin::pin, sync::atomic::AtomicUsize, thread};
 
+    use tokio::task::JoinSet;
+
     use super::*;
 
     #[derive(Default)]
@@ -141,7 +143,7 @@ mod tests {
         assert!(polled(&prompt, future.as_mut(), &runtime).is_pending());
         assert_eq!(runtime.wakes(), 0);
         let waker = waker.lock().unwrap().take().unwrap();
-        thread::spawn(move || waker.wake()).join().unwrap();
+        thread::scope(|scope| scope.spawn(|| waker.wake()).join()).unwrap();
         assert_eq!(runtime.wakes(), 1);
         // The next poll is not made twice for it.
         assert!(polled(&prompt, future, &runtime).is_pending());
@@ -152,7 +154,8 @@ mod tests {
     async fn no_wake_is_lost_between_threads() {
         for _ in 0..20 {
             let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-            let sends = tokio::spawn(async move {
+            let mut sends = JoinSet::new();
+            sends.spawn(async move {
                 for n in 0..5_000 {
                     sender.send(n).await.unwrap();
                 }
@@ -167,7 +170,7 @@ mod tests {
             });
             let count = poll_fn(|context| prompt.poll(counts.as_mut(), context));
             assert_eq!(tokio::time::timeout(std::time::Duration::from_secs(60), count).await, Ok(5_000));
-            sends.await.unwrap();
+            sends.join_all().await;
         }
     }
 }
