@@ -5,11 +5,13 @@ from pymongo import MongoClient
 from pymongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure
 
 from conftest import MONGO
+from server_clock import needs_test_server
 
 
 @pytest.fixture
 def armed(client):
     """Arms a fail point by name; whatever a test forgets is switched off."""
+    needs_test_server()
     names = set()
 
     def configure(name, mode, **data):
