@@ -204,6 +204,7 @@ fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
         included,
         excluded,
         composites: composites(object.get("compositeIndexes"))?,
+        vectors: vectors::coded_paths(object.get("vectorIndexes"))?,
         texts: full_text::paths(object.get("fullTextIndexes"))?,
         others: kept(object, &KEPT_INDEXES),
     })

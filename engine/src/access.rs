@@ -58,7 +58,7 @@ impl HashRange {
     }
 
     /// The documents of these hashes among keys that go on from `prefix` with a document.
-    fn documents(&self, prefix: &[u8], whole: &mut KeyRange) {
+    pub(crate) fn documents(&self, prefix: &[u8], whole: &mut KeyRange) {
         whole.start = prefix.to_vec();
         keycode::push_bytes(&mut whole.start, &self.start.0);
         whole.end = match &self.end {
@@ -314,6 +314,12 @@ impl Container {
     /// The full-text index of the text at a path.
     pub fn text_index(&self, path: &[&str]) -> Option<u16> {
         let place = self.texts.iter().position(|text| text.segments().iter().eq(path.iter()))?;
+        u16::try_from(place).ok()
+    }
+
+    /// The vector index at a path.
+    pub fn vector_index(&self, path: &[String]) -> Option<u16> {
+        let place = self.vectors.iter().position(|vector| vector.segments() == path)?;
         u16::try_from(place).ok()
     }
 

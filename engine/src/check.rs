@@ -205,6 +205,7 @@ impl Walk<'_> {
             Family::Index,
             Family::Composite,
             Family::Text,
+            Family::Vector,
             Family::Unique,
             Family::Secondary,
             Family::SecondaryUnique,
@@ -271,7 +272,7 @@ impl Walk<'_> {
 }
 
 fn is_index(family: Family) -> bool {
-    matches!(family, Family::Index | Family::Composite | Family::Text)
+    matches!(family, Family::Index | Family::Composite | Family::Text | Family::Vector)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -114,6 +114,8 @@ pub struct Container {
     pub(crate) composites: Vec<Composite>,
     /// The paths of full-text indexes.
     pub(crate) texts: Vec<Path>,
+    /// The paths of vector indexes.
+    pub(crate) vectors: Vec<Path>,
     /// Indexes in the sense of MongoDB.
     pub(crate) secondaries: Vec<Secondary>,
     pub(crate) covered: Covered,
@@ -165,10 +167,11 @@ impl Container {
                 })
                 .collect::<Result<_>>()?,
         };
-        let texts = match indexing.mode {
-            IndexingMode::None => Vec::new(),
-            _ => indexing.texts.iter().map(|path| parse_path(path)).collect::<Result<_>>()?,
+        let paths = |paths: &[String]| match indexing.mode {
+            IndexingMode::None => Ok(Vec::new()),
+            _ => paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>>>(),
         };
+        let (texts, vectors) = (paths(&indexing.texts)?, paths(&indexing.vectors)?);
         let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
         let secondaries = definition.index_rules.iter().map(|rule| {
             let filter = compile_filter(&rule.filter, predicates)?;
@@ -185,6 +188,7 @@ impl Container {
             unique_keys,
             composites,
             texts,
+            vectors,
             secondaries,
             covered,
             write_epoch,

@@ -75,6 +75,9 @@ pub struct IndexingPolicy {
     /// Paths of texts whose words are indexed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<String>,
+    /// Paths of vectors that are indexed by their codes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<String>,
     /// Spatial, vector and full-text indexes as the front-end wrote them.
     #[serde(default)]
     pub others: serde_json::Map<String, serde_json::Value>,
@@ -101,6 +104,7 @@ impl Default for IndexingPolicy {
             excluded: vec!["/\"_etag\"/?".into()],
             composites: Vec::new(),
             texts: Vec::new(),
+            vectors: Vec::new(),
             others: serde_json::Map::new(),
         }
     }
@@ -111,6 +115,7 @@ const UNIQUE_PATHS_MAX: usize = 16;
 const COMPOSITES_MAX: usize = 100;
 const COMPOSITE_PATHS_MAX: usize = 8;
 const TEXTS_MAX: usize = 100;
+const VECTORS_MAX: usize = 100;
 const PATTERNS_MAX: usize = 1500;
 
 impl ContainerDefinition {
@@ -230,7 +235,10 @@ impl IndexingPolicy {
                 "A container has at most {TEXTS_MAX} full-text indexes."
             )));
         }
-        for path in &self.texts {
+        if self.vectors.len() > VECTORS_MAX {
+            return Err(Error::bad_request(format!("A container has at most {VECTORS_MAX} vector indexes.")));
+        }
+        for path in self.texts.iter().chain(&self.vectors) {
             parse_path(path)?;
         }
         Ok(())
@@ -243,6 +251,7 @@ impl IndexingPolicy {
             && self.excluded == other.excluded
             && self.composites == other.composites
             && self.texts == other.texts
+            && self.vectors == other.vectors
     }
 }
 

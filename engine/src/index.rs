@@ -16,6 +16,7 @@ use crate::{
     record::Record,
     text,
     ttl::Life,
+    vector,
 };
 
 /// A property deeper or longer than this cannot be told apart in an index key of bounded length.
@@ -97,6 +98,9 @@ pub(crate) fn index_entries(
     }
     for (number, path) in container.texts.iter().enumerate() {
         text::push_entries(&mut entries, shard, (epoch, number as u16), path, document, body);
+    }
+    for (number, path) in container.vectors.iter().enumerate() {
+        entries.extend(vector::entry(shard, (epoch, number as u16), path, document, body));
     }
     entries.sort_unstable_by(|a, b| a.key.bytes.cmp(&b.key.bytes));
     entries.dedup_by(|a, b| a.key.bytes == b.key.bytes);

@@ -22,6 +22,7 @@
 //! | `Secondary` | index number, values, document | document, life | small |
 //! | `SecondaryUnique` | index number, values | lsn, document | small |
 //! | `Receipt` | session | what its last numbered write answered | small |
+//! | `Vector` | epoch, index number, document | life, code of the vector | small |
 //! | `Text` | epoch, index number, stem of a word, document | life, words, places of this one | small |
 //! | `Record` | document | lsn, header, life, body | large |
 //! | `Log` | lsn, ordinal | an event with its images | large |
@@ -74,6 +75,8 @@ pub enum Family {
     Receipt = 0x25,
     /// Words of full-text indexes.
     Text = 0x26,
+    /// Codes of vector indexes.
+    Vector = 0x27,
     /// Documents.
     Record = 0x30,
     /// All versions and deletes, where a container keeps them.
@@ -94,7 +97,7 @@ pub enum Family {
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
@@ -110,6 +113,7 @@ impl Family {
         Self::SecondaryUnique,
         Self::Receipt,
         Self::Text,
+        Self::Vector,
         Self::Record,
         Self::Log,
         Self::Database,
@@ -258,6 +262,15 @@ impl Shard {
         bytes.extend_from_slice(stem);
         bytes.extend_from_slice(&document.0);
         self.key(Family::Text, bytes)
+    }
+
+    /// An entry in a vector index.
+    pub fn vector(self, epoch: u32, number: u16, document: &DocumentKey) -> Key {
+        let mut bytes = self.start(Family::Vector, 6 + document.0.len());
+        bytes.extend_from_slice(&epoch.to_be_bytes());
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes.extend_from_slice(&document.0);
+        self.key(Family::Vector, bytes)
     }
 
     /// An entry in an index of a collection.

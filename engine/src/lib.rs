@@ -49,6 +49,7 @@ mod text;
 mod timeline;
 pub mod ttl;
 mod usage;
+mod vector;
 mod view;
 mod write;
 
@@ -76,8 +77,8 @@ pub use position::Position;
 pub use purge::{Pace, Purged};
 pub use record::{Birth, Record};
 pub use scan::{
-    Content, DocumentPlace, Entry, EntryPage, Found, Merged, ScanPage, TextAnswer, TextQuestion, Texts,
-    Wanted,
+    Content, DocumentPlace, Entry, EntryPage, Found, Merged, Neighbours, ScanPage, Search, TextAnswer,
+    TextQuestion, Wanted,
 };
 pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl, TtlChange};

@@ -38,7 +38,7 @@ impl Engine {
             let mut left = false;
             for shard in container.shards() {
                 for epoch in &retired {
-                    for family in [Family::Index, Family::Composite, Family::Text] {
+                    for family in [Family::Index, Family::Composite, Family::Text, Family::Vector] {
                         let range = shard.range(family, &epoch.to_be_bytes());
                         left |= self.clear(&range).await?;
                     }

@@ -14,11 +14,13 @@ mod once;
 mod row;
 mod state;
 mod texts;
+mod vectors;
 mod walk;
 mod wide;
 
 pub(crate) use state::{each_row, indexed_through, last_commit};
-pub use texts::{DocumentPlace, TextAnswer, TextQuestion, Texts};
+pub use texts::{DocumentPlace, Search, TextAnswer, TextQuestion};
+pub use vectors::Neighbours;
 
 use std::sync::Arc;
 

@@ -68,5 +68,5 @@ pub use prefilter::{Comparisons, Prefilter};
 pub use query::{
     After, Paging, Place, Plan, Progress, Query, RowLimit, Run, Ties, Window, WindowPage, WindowRun,
 };
-pub use search::{RankedRun, Ranking, TextScore};
+pub use search::{Nearest, RankedRun, Ranking, TextScore};
 pub use value::{Document, Value};

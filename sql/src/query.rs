@@ -209,6 +209,11 @@ impl<'p> WindowRun<'p> {
         self.stage.push(document, &self.context).map(|_| ())
     }
 
+    /// How many rows were taken into the page so far, those included that had to leave again.
+    pub fn taken(&self) -> u64 {
+        self.stage.taken()
+    }
+
     /// Whether further documents cannot change the page.
     pub fn is_done(&self) -> bool {
         self.stage.is_done()

@@ -4,18 +4,24 @@
 //! a ranking says what it wants to know ([`Plan::ranking`]), is told about all texts at once ([`Plan::run_ranked`]) and
 //! about each as its document is pushed ([`RankedRun::push`]). The rows are those of a run that reads every text.
 //!
+//! ORDER BY VectorDistance likewise says what it wants to be near to ([`Plan::nearest`]).
+//!
 //! Where only the first rows are wanted, not every document has to be pushed: [`Ranking::wanted`] says how many rows by
 //! each score are enough.
 
-use mayfly_value::text::{Occurrences, Totals};
+use mayfly_value::{
+    text::{Occurrences, Totals},
+    vector::{Distance, code::Target},
+};
 
-use crate::context::Context;
+use crate::ast::Direction;
+use crate::context::{Context, Settings};
 use crate::distribute::candidates;
 use crate::error::EvalError;
-use crate::functions::full_text;
+use crate::functions::{full_text, vector};
 use crate::operators::rank::constant_terms;
 use crate::operators::stage::Stage;
-use crate::plan::{Input, PathStep, Score};
+use crate::plan::{Bound, Input, PathStep, Score, Sort, SortDirection};
 use crate::query::Plan;
 use crate::value::{Document, Object, Value};
 
@@ -37,7 +43,65 @@ pub struct TextScore {
     pub terms: Vec<Vec<String>>,
 }
 
+/// Vectors, and what they have to be near to.
+#[derive(Debug, Clone)]
+pub struct Nearest {
+    /// The names on the way to the vector.
+    pub path: Vec<String>,
+    /// What is looked for.
+    pub target: Target,
+}
+
 impl Plan {
+    /// What the rows have to be near to, if they are sorted by nothing but that, and an index may say which ones are.
+    pub fn nearest(&self, settings: &Settings) -> Option<Nearest> {
+        let path = self.nearest_path()?.to_vec();
+        let sort = self.bound().block.order.first()?;
+        let Bound::VectorDistance { args, .. } = &sort.key else { return None };
+        let vector = args.iter().take(2).find_map(Bound::constant).and_then(vector::numbers)?;
+        let named = match args.get(3) {
+            None => Value::Undefined,
+            Some(options) => match options.constant()? {
+                options @ Value::Object(_) => options.property("distanceFunction"),
+                // Then there is no distance at all.
+                _ => return None,
+            },
+        };
+        let distance = match (&named, settings.distance_function(&path)) {
+            (Value::String(name), _) => Distance::named(name)?,
+            (Value::Undefined, Some(policy)) => Distance::named(policy)?,
+            (Value::Undefined, None) => Distance::Cosine,
+            _ => return None,
+        };
+        // Where far rows come first, so do those without a distance.
+        let is_nearest_first = match sort.direction {
+            SortDirection::MostSimilar => true,
+            SortDirection::Fixed(direction) => {
+                direction == Direction::Descending && distance != Distance::Euclidean
+            }
+        };
+        let target = Target::new(&vector, distance).filter(|_| is_nearest_first)?;
+        Some(Nearest { path, target })
+    }
+
+    /// The names on the way to the vectors that [`Plan::nearest`] is about. None if the query asks for all to be compared.
+    pub fn nearest_path(&self) -> Option<&[String]> {
+        let (bound, block) = (self.bound(), &self.bound().block);
+        let is_document = |slot| bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
+        let is_plain = matches!(block.input, Input::Documents { .. })
+            && block.group.is_none()
+            && block.rank.is_none()
+            && !block.distinct
+            && block.sources.iter().all(|source| is_document(source.slot));
+        let [Sort { key: Bound::VectorDistance { args, path, .. }, .. }] = &block.order[..] else {
+            return None;
+        };
+        let is_brute = args.get(2).is_some_and(|brute| !matches!(brute.constant(), Some(Value::Bool(false))));
+        // One of the two is the path, so the other has to be constant.
+        let has_target = args.iter().take(2).filter(|arg| arg.constant().is_some()).count() == 1;
+        path.as_deref().filter(|_| is_plain && !is_brute && has_target)
+    }
+
     /// What an index of words has to know to rank the rows; none if the query ranks nothing, or by something else than
     /// such an index has.
     pub fn ranking(&self) -> Option<Ranking> {

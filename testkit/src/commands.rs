@@ -2,7 +2,7 @@
 //!
 //! | command | |
 //! |---|---|
-//! | `container c pk=/a,/b ttl=10 unique=/a,/b;/c mode=lazy include=… exclude=… composite=/a,-/b text=/t slots=4 log=5` | all options may be left out; the partition key is `/id` then |
+//! | `container c pk=/a,/b ttl=10 unique=/a,/b;/c mode=lazy include=… exclude=… composite=/a,-/b text=/t vector=/v slots=4 log=5` | all options may be left out; the partition key is `/id` then |
 //! | `replace-container c …` | the same options; `ttl=off` and `log=off` remove |
 //! | `drop-container c`, `show-container c`, `database d`, `drop-database d` | |
 //! | `create c {…}`, `put c {…}` (an upsert), `replace c {…}` | `if=label` or `if=*`; the word `ignore-ttl` keeps an invalid ttl as data |
@@ -12,6 +12,7 @@
 //! | `fill c 100 pk=1 at=1000` | that many documents in one batch, with a number `n` and a date `at` |
 //! | `list c`, `index c /a` | `rows=…` per page, `reverse`, `low=…`, `high=…`, `pk=…` |
 //! | `words c red,car`, `texts c red "red car"` | documents that have one of the words of the first full-text index; what it says about some terms |
+//! | `vectors c 1,2 euclidean` | documents by how near they can be to this vector, by the first vector index |
 //! | `page c`, `page c as=label`, `page c from=label` | one page of a list, and on from there |
 //! | `count c`, `usage c`, `forecast c ttl=…` | |
 //! | `feed c from=beginning\|now\|time:s\|after:n`, `log c after=n` | `slot=…`, `rows=…` |
@@ -37,12 +38,13 @@ use mayfly_value::{
     order::Order,
     partition::PartitionKey,
     path::Path,
+    vector::Distance,
 };
 
 use crate::{
     recorder::Write,
     script::{Command, Misuse, Runner},
-    words::{show_answer, words_access},
+    words::{show_answer, show_neighbours, words_access},
     world::{World, definition, document, id_of, index_access, json, key_of_id, partition_key, text_id},
 };
 
@@ -126,6 +128,7 @@ impl Commands {
             "fill" => self.fill(command).await,
             "list" | "index" => self.scan(command).await,
             "words" | "texts" => self.words(command).await,
+            "vectors" => self.vectors(command).await,
             "page" => self.page(command).await,
             "count" | "usage" => self.usage(command).await,
             "forecast" => self.forecast(command).await,
@@ -363,6 +366,21 @@ impl Commands {
         Ok(match self.world.ask_texts(&container, &terms, &hashes).await? {
             Some(answer) => lines(show_answer(&answer)),
             None => "the index is not whole".to_owned(),
+        })
+    }
+
+    async fn vectors(&mut self, command: &mut Command) -> Answer {
+        let container = self.world.container(&command.word()?)?;
+        let hashes = hashes(&container, command);
+        let numbers = command.word()?;
+        let distance = command.optional_word().unwrap_or_else(|| "cosine".to_owned());
+        command.finish()?;
+        let distance = Distance::named(&distance).ok_or("no such distance")?;
+        let numbers: Result<Vec<f64>, _> = numbers.split(',').map(str::parse).collect();
+        let numbers = numbers.map_err(|error| error.to_string())?;
+        Ok(match self.world.ask_vectors(&container, &numbers, distance, &hashes).await? {
+            Some(found) => lines(show_neighbours(&found)),
+            None => "the index does not help".to_owned(),
         })
     }
 
@@ -615,6 +633,9 @@ fn options(definition: &mut ContainerDefinition, command: &mut Command) -> Answe
     if let Some(text) = command.named("text") {
         indexing.texts = list(text, ';');
     }
+    if let Some(text) = command.named("vector") {
+        indexing.vectors = list(text, ';');
+    }
     match command.named("log").as_deref() {
         None => {}
         Some("off") => definition.log_minutes = None,
@@ -752,6 +773,7 @@ fn family(key: &[u8]) -> &'static str {
         Some(0x21) => "composite",
         Some(0x22) => "unique",
         Some(0x26) => "text",
+        Some(0x27) => "vector",
         Some(0x30) => "record",
         Some(0x31) => "log",
         Some(0x40) => "database",

@@ -272,6 +272,7 @@ impl Display for Json<'_> {
             f,
             r#"{{"id":"d{id}","pk":{partition},"u":{unique},"n":{payload},"t":"winged insect of kind {unique}""#
         )?;
+        write!(f, r#","v":[{unique},1]"#)?;
         if let Some(ttl) = ttl {
             write!(f, r#","ttl":{ttl}"#)?;
         }

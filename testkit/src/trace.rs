@@ -18,6 +18,7 @@ use mayfly_value::{
     bson::{Bson, Document, RawDocument},
     partition::PartitionKey,
     path::Path,
+    vector::Distance,
 };
 
 use crate::{
@@ -69,7 +70,8 @@ struct Seen {
 }
 
 impl Tracer {
-    /// An empty container in `world`, partitioned by `/pk`, with `/u` unique and the words of `/t` indexed, in two slots.
+    /// An empty container in `world`, partitioned by `/pk`, with `/u` unique, the words of `/t` and the vectors at `/v`
+    /// indexed, in two slots.
     pub async fn new(world: World, default: Option<i64>) -> Checked<Self> {
         Self::with_log(world, default, None).await
     }
@@ -88,12 +90,13 @@ impl Tracer {
         definition.default_ttl = default.map(|ttl| ttl.try_into().expect("steps hold valid defaults"));
         definition.unique_keys = vec![vec!["/u".to_owned()]];
         definition.indexing.texts = vec!["/t".to_owned()];
+        definition.indexing.vectors = vec!["/v".to_owned()];
         definition.log_minutes = log_minutes;
         world.create_container_in_slots(definition, 2).await.map_err(Failure::Store)?;
         let model = Model::new(default);
         let mut tracer = Self::resume(world, model, now);
         let ttl = default.map_or("off".to_owned(), |ttl| ttl.to_string());
-        tracer.script = vec![format!("container c pk=/pk unique=/u text=/t slots=2 ttl={ttl}")];
+        tracer.script = vec![format!("container c pk=/pk unique=/u text=/t vector=/v slots=2 ttl={ttl}")];
         Ok(tracer)
     }
 
@@ -480,7 +483,11 @@ impl Tracer {
         let Some(answer) = answer.map_err(Failure::Store)? else { return Ok(()) };
         let count = living as f64;
         let totals = (answer.totals.documents, answer.totals.words, answer.totals.hits, answer.matches.len());
-        self.same("texts and words", totals, (count, 4.0 * count, vec![count, 0.0, count], living))
+        self.same("texts and words", totals, (count, 4.0 * count, vec![count, 0.0, count], living))?;
+        let (container, all) = (self.container(), HashRange::all());
+        let vectors = self.world.ask_vectors(&container, &[1.0, 2.0], Distance::Cosine, &all).await;
+        let vectors = vectors.map_err(Failure::Store)?.map(|vectors| vectors.len());
+        self.same("how many vectors there are", vectors, Some(living))
     }
 
     fn failure(&self, what: &str) -> Failure {

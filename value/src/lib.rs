@@ -14,7 +14,7 @@
 //! - [`partition`]: partition keys, the hashes the SDKs also compute, and slots.
 //! - [`digest`]: a short stand-in for a long value.
 //! - [`field`]: one property of a document, quickly.
-//! - [`vector`]: an array as numbers.
+//! - [`vector`]: an array as numbers, distances, and codes that tell them within bounds.
 //! - [`text`]: a text as words, and how well it fits some.
 //! - [`foreign`]: what can be wrong with BSON bytes.
 //!

@@ -1,6 +1,44 @@
-//! An array as the numbers in it, read off its bytes: a search among vectors does this for every document it meets.
+//! Vectors: arrays as the numbers in them, and how far they are apart.
+//!
+//! Numbers are read off the bytes: a search among vectors does this for every document it meets.
+
+pub mod code;
 
 use bson::RawArray;
+
+/// How the distance of two vectors is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distance {
+    /// By the cosine of the angle: more is nearer.
+    Cosine,
+    /// By the product: more is nearer.
+    DotProduct,
+    /// As the crow flies: less is nearer.
+    Euclidean,
+}
+
+impl Distance {
+    /// The one with this name, in any case.
+    pub fn named(name: &str) -> Option<Distance> {
+        let known = [
+            ("cosine", Distance::Cosine),
+            ("dotproduct", Distance::DotProduct),
+            ("euclidean", Distance::Euclidean),
+        ];
+        known.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, distance)| distance)
+    }
+
+    /// The distance of two vectors of one length.
+    pub fn between(self, a: &[f64], b: &[f64]) -> f64 {
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        match self {
+            // Of a vector without a direction the angle is not known; NaN in the mathematics.
+            Distance::Cosine => dot(a, b) / (dot(a, a) * dot(b, b)).sqrt(),
+            Distance::DotProduct => dot(a, b),
+            Distance::Euclidean => a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt(),
+        }
+    }
+}
 
 /// The numbers of an array; `None` if something else is in it, or if its bytes are damaged.
 pub fn numbers(array: &RawArray) -> Option<Vec<f64>> {

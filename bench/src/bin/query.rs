@@ -22,7 +22,7 @@ use mayfly_bench::{
     query::{
         client::{self, Client},
         questions::{QUESTIONS, Question, document},
-        search::{DIMENSIONS, questions},
+        search::{DIMENSIONS, nearest, questions},
     },
     rest::servers::Server,
 };
@@ -280,6 +280,26 @@ async fn memory(options: &Options, binary: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// How many of the ten nearest vectors the index finds, and how long it takes beside comparing all.
+async fn recall(client: &mut Client) {
+    const SEARCHES: u64 = 50;
+    let (mut found, mut times) = (0, [Vec::new(), Vec::new()]);
+    for number in 0..SEARCHES {
+        let mut rows = Vec::new();
+        for (query, times) in nearest(number).iter().zip(&mut times) {
+            let start = Instant::now();
+            rows.push(client.rows(query).await);
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        found += rows[0].iter().filter(|id| rows[1].contains(id)).count();
+    }
+    let [by_index, compared] = times.map(median);
+    println!(
+        "recall@10 of the vector index: {:.3}; {by_index:.1} ms, {compared:.1} ms by comparing all",
+        found as f64 / (SEARCHES * 10) as f64
+    );
+}
+
 async fn search(options: &Options, binary: &Path) -> io::Result<()> {
     let server = Server::mayfly(binary)?;
     let mut client = Client::connect(server.port).await;
@@ -298,5 +318,6 @@ async fn search(options: &Options, binary: &Path) -> io::Result<()> {
         }
         println!("| {name} | {:.0} ms | {:.0} ms |", median(times), median(cpu));
     }
+    recall(&mut client).await;
     Ok(())
 }

@@ -152,6 +152,14 @@ impl Client {
         self.send("/dbs/bench/colls/c/docs", &extra, body.to_string()).await
     }
 
+    /// The rows of an answer.
+    pub async fn rows(&mut self, query: &str) -> Vec<Value> {
+        let (status, body) = self.ask(query, 0).await;
+        assert!(status.is_success(), "{status}: {:.200}", String::from_utf8_lossy(&body));
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        answer["Documents"].as_array().cloned().unwrap_or_default()
+    }
+
     /// How many rows the answer to a question has; the server's words if it refuses.
     pub async fn count_rows(&mut self, query: &str, parameter: usize) -> Result<usize, String> {
         let (status, body) = self.ask(query, parameter).await;

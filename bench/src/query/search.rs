@@ -26,6 +26,14 @@ pub fn questions() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Searches for the ten nearest of a vector, by the index and by comparing all.
+pub fn nearest(number: u64) -> [String; 2] {
+    let vector = vector(number ^ 0xF00D);
+    ["", ", true"].map(|brute| {
+        format!("SELECT TOP 10 VALUE c.id FROM c ORDER BY VectorDistance(c.vector, {vector}{brute})")
+    })
+}
+
 /// The policies of the container.
 pub fn policies() -> (serde_json::Value, serde_json::Value) {
     let vectors = serde_json::json!({ "vectorEmbeddings": [{

@@ -4,6 +4,7 @@
 //! words.
 
 use mayfly_engine::ContainerDefinition;
+use mayfly_value::path::Path;
 use serde_json::Value;
 
 use super::{items, member, path_of, text};
@@ -15,6 +16,20 @@ const FLAT_DIMENSIONS_MAX: i64 = 505;
 const QUANTIZATION_BYTES_MAX: i64 = 512;
 const SEARCH_LIST: std::ops::RangeInclusive<i64> = 25..=500;
 const SHARD_PATHS_MAX: usize = 1;
+
+/// The paths of indexes that keep codes of vectors. The `flat` one compares vectors as they are.
+pub fn coded_paths(indexes: Option<&Value>) -> Result<Vec<String>, ApiError> {
+    let mut paths: Vec<String> = Vec::new();
+    for index in items(indexes)? {
+        let path = path_of(index)?;
+        let is_flat = text(index, "type")?.eq_ignore_ascii_case("flat");
+        // Twice the same is once, and what is no path to one vector is compared without an index.
+        if !is_flat && Path::parse(path).is_ok() && !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    Ok(paths)
+}
 
 /// Checks both policies.
 pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {

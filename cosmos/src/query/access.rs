@@ -15,11 +15,13 @@ mod order;
 mod partition;
 mod pick;
 mod specs;
+mod vectors;
 mod walks;
 mod words;
 
 pub use partition::narrowed;
 pub use specs::Indexes;
+pub use vectors::ByVector;
 pub use words::Ranks;
 
 use mayfly_engine::{Access, Container, Direction, Engine, HashRange, Timestamp};
@@ -42,6 +44,8 @@ pub struct AccessPlan {
     pub entry_paths: Vec<Vec<String>>,
     /// The full-text indexes that rank the rows.
     pub ranks: Option<Ranks>,
+    /// The vector index that tells which documents are nearest.
+    pub by_vector: Option<ByVector>,
     /// Whether the walk is in the order that the query asks for.
     pub serves_order: bool,
     /// The indexes that are used.
@@ -83,8 +87,8 @@ impl AccessPlan {
 
     pub(super) fn new(access: Access, direction: Direction, serves_order: bool) -> Self {
         let (reading, entry_paths, indexes) = (Reading::Documents, Vec::new(), Indexes::default());
-        let (ranks, choice) = (None, NO_INDEX);
-        Self { access, direction, reading, entry_paths, ranks, serves_order, indexes, choice }
+        let (ranks, by_vector, choice) = (None, None, NO_INDEX);
+        Self { access, direction, reading, entry_paths, ranks, by_vector, serves_order, indexes, choice }
     }
 }
 
@@ -129,6 +133,7 @@ pub async fn choose(
         _ => return Err(ApiError::invalid_continuation()),
     };
     access.choice = choice;
+    planner.by_vector(engine, plan, &mut access).await?;
     Ok(access)
 }
 

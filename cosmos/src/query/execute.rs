@@ -2,6 +2,7 @@
 //!
 //! How a query is divided into pages depends on what it does with its rows; there is a file for each way.
 
+mod nearest;
 mod ranked;
 mod rows;
 mod stream;

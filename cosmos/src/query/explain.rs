@@ -34,7 +34,8 @@ pub async fn explain(
     let conditions: Vec<_> =
         hints.all.iter().map(|hint| condition(container, hint, &chosen.indexes)).collect();
     let info = plan.info();
-    let by_index = matches!(chosen.access, Access::Index(_)) || chosen.ranks.is_some();
+    let by_index =
+        matches!(chosen.access, Access::Index(_)) || chosen.ranks.is_some() || chosen.by_vector.is_some();
     let order_by: Vec<_> = info
         .order_by
         .iter()
@@ -48,6 +49,7 @@ pub async fn explain(
         "indexes": chosen.indexes.single,
         "compositeIndexes": chosen.indexes.composite,
         "fullTextIndexes": chosen.indexes.texts,
+        "vectorIndexes": chosen.indexes.vectors,
         "servesOrder": chosen.serves_order,
         "conditions": conditions,
         "streams": plan.is_streaming(),

@@ -47,6 +47,10 @@ impl IndexMetrics {
         }
         metrics.add_equalities(container, plan);
         metrics.add_order(container, plan);
+        if let Some(path) = plan.nearest_path().filter(|path| container.vector_index(path).is_some()) {
+            let path: String = path.iter().map(|name| format!("/{name}")).collect();
+            metrics.used.push(Single { path, condition: String::new() });
+        }
         metrics
     }
 

@@ -26,6 +26,7 @@ pub fn of(
             "indexes": page.access.indexes.single,
             "compositeIndexes": page.access.indexes.composite,
             "fullTextIndexes": page.access.indexes.texts,
+            "vectorIndexes": page.access.indexes.vectors,
             "indexOnly": page.access.reading != Reading::Documents,
             "servesOrder": page.access.serves_order,
         },

@@ -5,6 +5,7 @@
 
 mod made;
 mod texts;
+mod vectors;
 
 use std::{collections::BTreeMap, sync::Arc};
 

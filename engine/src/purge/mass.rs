@@ -46,8 +46,8 @@ pub(super) struct Mass {
 }
 
 /// The entries that a felling leaves.
-pub(super) fn left_by(shard: Shard, through: u64) -> [Withered; 3] {
-    [Family::Index, Family::Composite, Family::Text].map(|family| Withered {
+pub(super) fn left_by(shard: Shard, through: u64) -> [Withered; 4] {
+    [Family::Index, Family::Composite, Family::Text, Family::Vector].map(|family| Withered {
         range: shard.range(family, &[]),
         lead: LEAD,
         through,

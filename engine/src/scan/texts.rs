@@ -55,33 +55,33 @@ pub struct DocumentPlace {
     pub document: Bytes,
 }
 
-/// A container's texts at one moment.
-pub struct Texts<'e> {
-    engine: &'e Engine,
-    opened: Opened,
-    within: HashRange,
+/// A container at one moment, to be searched.
+pub struct Search<'e> {
+    pub(super) engine: &'e Engine,
+    pub(super) opened: Opened,
+    pub(super) within: HashRange,
 }
 
 impl Engine {
-    /// Looks at the texts of the documents in `within`. The index must be of `epoch`, and whole.
-    pub async fn texts(
+    /// Looks at the documents in `within`. The index must be of `epoch`, and whole.
+    pub async fn search(
         &self,
         container: &Container,
         within: &HashRange,
         epoch: u32,
         now: Timestamp,
-    ) -> Result<Texts<'_>> {
+    ) -> Result<Search<'_>> {
         let opened = self.open(container, &Access::Records(within.clone()), now).await?;
         if opened.container.whole_index() != Some(epoch) {
             return Err(Error::IndexChanged);
         }
-        Ok(Texts { engine: self, opened, within: within.clone() })
+        Ok(Search { engine: self, opened, within: within.clone() })
     }
 }
 
-impl Texts<'_> {
+impl Search<'_> {
     /// Asks a full-text index. None if the answer would take too much memory.
-    pub async fn ask(&self, question: &TextQuestion) -> Result<Option<TextAnswer>> {
+    pub async fn texts(&self, question: &TextQuestion) -> Result<Option<TextAnswer>> {
         let hits = vec![0.0; question.terms.len()];
         let totals = Totals { documents: 0.0, words: 0.0, hits };
         let mut answer = TextAnswer { totals, matches: Vec::new() };
@@ -165,7 +165,7 @@ impl Texts<'_> {
         }
     }
 
-    fn epoch(&self) -> u32 {
+    pub(super) fn epoch(&self) -> u32 {
         self.opened.container.row.index.epoch
     }
 
@@ -185,7 +185,7 @@ impl Texts<'_> {
                 if swept_through(&*self.opened.snapshot, shard).await?.is_some() {
                     continue;
                 }
-                return Err(Error::Corrupt("a text entry has no record"));
+                return Err(Error::Corrupt("an entry of a text or a vector has no record"));
             };
             let at = Place { leg: Leg::Main, index: None, key: key.bytes.into() };
             found.push(Found { slot: place.slot, record, document: place.document.clone(), place: at });

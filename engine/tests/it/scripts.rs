@@ -106,4 +106,9 @@ scripts! {
         freed_by_expiry
         keys
     }
+    vectors {
+        expiry
+        index
+        policy
+    }
 }

@@ -32,7 +32,7 @@ mod testing;
 mod trigonometry;
 mod type_checks;
 mod utf16;
-mod vector;
+pub(crate) mod vector;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

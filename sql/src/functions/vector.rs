@@ -1,9 +1,9 @@
-//! Distances of vectors, computed exactly.
+//! Distances of vectors, computed exactly. Where there is an index of vectors, `search.rs` says what it is asked for.
 //!
 //! A function sees its arguments' values and not the paths they came from, so the evaluator puts the distance
 //! function that the container's policy names for a path into the options. Without one it is cosine.
 
-use mayfly_value::vector;
+use mayfly_value::vector::{self, Distance};
 
 use super::{Args, Family, Function};
 use crate::context::Context;
@@ -28,34 +28,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         vector_distance,
     ),
 ];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Distance {
-    Cosine,
-    DotProduct,
-    Euclidean,
-}
-
-impl Distance {
-    fn named(name: &str) -> Option<Distance> {
-        let known = [
-            ("cosine", Distance::Cosine),
-            ("dotproduct", Distance::DotProduct),
-            ("euclidean", Distance::Euclidean),
-        ];
-        known.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, distance)| distance)
-    }
-
-    fn between(self, a: &[f64], b: &[f64]) -> f64 {
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        match self {
-            // Of a vector without a direction the angle is not known; NaN in the mathematics.
-            Distance::Cosine => dot(a, b) / (dot(a, a) * dot(b, b)).sqrt(),
-            Distance::DotProduct => dot(a, b),
-            Distance::Euclidean => a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt(),
-        }
-    }
-}
 
 fn vector_distance<'a>(_: &Context<'_>, args: &[Value<'a>]) -> Result<Value<'a>, EvalError> {
     let (a, b, options) = match args {
@@ -87,7 +59,8 @@ fn check_multiplier(multiplier: &Value<'_>) -> Result<(), EvalError> {
     }
 }
 
-fn numbers(value: &Value<'_>) -> Option<Vec<f64>> {
+/// The numbers of a vector.
+pub(crate) fn numbers(value: &Value<'_>) -> Option<Vec<f64>> {
     match value.as_array()? {
         Array::Raw(array) => vector::numbers(array),
         Array::Buf(array) => vector::numbers(array),

@@ -137,6 +137,11 @@ impl<'p> Stage<'p> {
         &mut self.tail.progress
     }
 
+    /// How many rows a window took.
+    pub(crate) fn taken(&self) -> u64 {
+        self.tail.collector.as_ref().map_or(0, Collector::taken)
+    }
+
     /// The ranking, if the rows are ranked.
     pub(crate) fn ranker(&mut self) -> Option<&mut Ranker<'p>> {
         self.tail.ranker.as_mut()

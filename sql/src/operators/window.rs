@@ -110,6 +110,7 @@ pub(crate) struct Collector {
     document: Vec<u8>,
     row_of_document: u32,
     inexact: bool,
+    taken: u64,
 }
 
 #[derive(Debug)]
@@ -147,7 +148,13 @@ impl Collector {
             document: Vec::new(),
             row_of_document: 0,
             inexact: false,
+            taken: 0,
         }
+    }
+
+    /// How many rows were kept, for a while at least.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// From now on rows are those of this document.
@@ -215,6 +222,7 @@ impl Collector {
         let size = size_of::<Collected>() + keys + place.tie.len() + row.size();
         memory.take(size)?;
         self.bytes += size;
+        self.taken += 1;
         self.rows.push(Collected { place, row: row.into_owned(), size });
         let many = self.wanted.saturating_mul(2).saturating_add(SLACK);
         let is_much = self.rows.len() > many || self.bytes > self.window.bytes.saturating_mul(2);

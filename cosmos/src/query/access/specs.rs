@@ -14,6 +14,8 @@ pub struct Indexes {
     pub composite: Vec<Vec<String>>,
     /// Paths whose full-text index is used, such as `/text`.
     pub texts: Vec<String>,
+    /// Paths whose vector index is used, such as `/vector`.
+    pub vectors: Vec<String>,
 }
 
 impl Indexes {

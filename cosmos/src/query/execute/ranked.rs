@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use mayfly_engine::{DocumentPlace, Found, PageLimit, TextAnswer, TextQuestion, Texts};
+use mayfly_engine::{DocumentPlace, Found, PageLimit, Search, TextAnswer, TextQuestion};
 use mayfly_sql::{PathStep, RankedRun, Ranking, TextScore};
 use mayfly_value::{bson::RawBsonRef, path::Path};
 
@@ -33,14 +33,14 @@ impl PageRun<'_> {
     ) -> Result<Option<Vec<Vec<u8>>>, ApiError> {
         let plan = &self.request.plan;
         let Some(ranking) = plan.ranking() else { return Ok(None) };
-        let texts = self.engine.texts(self.container, self.scope, ranks.epoch, self.now).await?;
+        let texts = self.engine.search(self.container, self.scope, ranks.epoch, self.now).await?;
         let mut answers = Vec::with_capacity(ranking.scores.len());
         for (score, index) in ranking.scores.iter().zip(&ranks.indexes) {
             let (Some(score), Some(index)) = (score, index) else {
                 answers.push(None);
                 continue;
             };
-            match texts.ask(&TextQuestion { index: *index, terms: score.terms.clone() }).await? {
+            match texts.texts(&TextQuestion { index: *index, terms: score.terms.clone() }).await? {
                 Some(answer) => answers.push(Some(answer)),
                 None => return Ok(None),
             }
@@ -61,7 +61,7 @@ impl PageRun<'_> {
 
 /// Documents on their way into a ranking.
 struct Feed<'a, 'p> {
-    texts: Texts<'a>,
+    texts: Search<'a>,
     answers: Vec<Option<TextAnswer>>,
     run: RankedRun<'p>,
     source: Source<'a>,

@@ -20,6 +20,11 @@ use crate::{
 impl PageRun<'_> {
     /// The rows after the place where the page before ended, in the order of the query, its groups or its values.
     pub(super) async fn window(&self, token: Token, page: Rows) -> Result<Rows, ApiError> {
+        if let Some(by) = &self.access.by_vector
+            && let Some(page) = self.nearest(by, &token, page.rows_max).await?
+        {
+            return Ok(page);
+        }
         if self.access.serves_order {
             let start = match &token.from {
                 From::Start => Some(None),
@@ -50,20 +55,8 @@ impl PageRun<'_> {
         start: Option<Position>,
         page: &mut Rows,
     ) -> Result<bool, ApiError> {
-        let after = match &token.from {
-            From::Start => None,
-            From::Row(after) => Some(after.clone()),
-            _ => return Err(ApiError::invalid_continuation()),
-        };
         let in_order = access.serves_order;
-        let window = Window {
-            after,
-            rows: page.rows_max,
-            bytes: PAGE_BYTES_MAX,
-            progress: token.progress,
-            in_order,
-            ties: self.access.ties(self.request.plan.hints()),
-        };
+        let window = self.window_of(token, access, page.rows_max)?;
         let mut run = self.request.plan.run_window(self.context(), window).map_err(failed)?;
         self.feed(access, start, page, &mut run, in_order).await?;
         let found = run.finish().map_err(failed)?;
@@ -77,6 +70,23 @@ impl PageRun<'_> {
         found.rows.iter().for_each(|row| page.add(row));
         page.next_from(found.progress, found.next.map(|place| From::Row(After::Place(place))));
         Ok(true)
+    }
+
+    /// Which rows a page has.
+    pub(super) fn window_of(
+        &self,
+        token: &Token,
+        access: &AccessPlan,
+        rows: usize,
+    ) -> Result<Window, ApiError> {
+        let after = match &token.from {
+            From::Start => None,
+            From::Row(after) => Some(after.clone()),
+            _ => return Err(ApiError::invalid_continuation()),
+        };
+        let ties = self.access.ties(self.request.plan.hints());
+        let (progress, in_order) = (token.progress, access.serves_order);
+        Ok(Window { after, rows, bytes: PAGE_BYTES_MAX, progress, in_order, ties })
     }
 
     /// Pushes documents until there are none left, or the page has all its rows.
@@ -113,7 +123,7 @@ impl PageRun<'_> {
     }
 
     /// Rows that a walk in order has to come by: those of the page, and one more to know that there is one.
-    fn wanted(&self, page: &Rows) -> usize {
+    pub(super) fn wanted(&self, page: &Rows) -> usize {
         let limit = self.request.plan.limit();
         let rows = limit.limit.map_or(page.rows_max, |limit| page.rows_max.min(limit as usize));
         rows.saturating_add(limit.offset as usize).saturating_add(1)
