@@ -41,16 +41,21 @@ pub struct Pending {
 const ATTEMPTS_MAX: usize = 10;
 
 impl Engine {
-    /// Commits all of `changes`, or none: [`Error::Contention`] if a document was changed since it was read.
-    pub async fn commit_pending(&self, changes: &[Pending], now: Timestamp) -> Result<()> {
+    /// Commits all of `changes`, or none: [`Error::Contention`] if a document was changed since it was read. Gives the commit's
+    /// number in each container, by the container's.
+    pub async fn commit_pending(&self, changes: &[Pending], now: Timestamp) -> Result<Vec<(u32, u64)>> {
         if changes.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let ids = containers_of(changes);
         let mut now = now;
         for _ in 0..ATTEMPTS_MAX {
             let batch = self.pending_batch(changes, now).await?;
             match self.store().commit(batch).await {
-                Ok(_) => return Ok(()),
+                Ok(committed) => {
+                    let numbers = committed.counters.iter().map(|counter| counter.seq);
+                    return Ok(ids.into_iter().zip(numbers).collect());
+                }
                 Err(StoreError::Stale { stamp }) => {
                     self.timeline().observe(stamp);
                     now = now.max(Timestamp::from_seconds(stamp));
@@ -72,11 +77,8 @@ impl Engine {
     }
 
     async fn pending_batch(&self, changes: &[Pending], now: Timestamp) -> Result<Batch> {
-        let mut ids: Vec<u32> = changes.iter().map(|change| change.container.id).collect();
-        ids.sort_unstable();
-        ids.dedup();
         let mut whole = Batch::default();
-        for id in ids {
+        for id in containers_of(changes) {
             let of_container: Vec<&Pending> = changes.iter().filter(|c| c.container.id == id).collect();
             let Some(first) = of_container.first() else { continue };
             let container = self.renewed(&first.container).await?;
@@ -149,6 +151,14 @@ impl Engine {
             .into_write(now.seconds())
             .map_err(|row| Error::Duplicate { index: container.index_of_row(&row) })
     }
+}
+
+/// The containers that are changed, each once, in the order of their parts of the batch.
+fn containers_of(changes: &[Pending]) -> Vec<u32> {
+    let mut ids: Vec<u32> = changes.iter().map(|change| change.container.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 /// Adds a batch to another; its marks point at its own counters.

@@ -1,16 +1,15 @@
 //! Change streams: what happens in a collection, a database or everywhere, as it happens.
 //!
-//! Documents come from the log that the engine keeps for a collection once somebody watches it. Drops and renames come
-//! from the front-end itself, which does them.
+//! Documents come from the log that the engine keeps for a collection once somebody watches it. What happens to collections
+//! themselves comes from the front-end, which does it, and is remembered for as long as the server runs.
 
 mod event;
 mod farewell;
+mod happening;
+mod look;
 mod source;
 
-use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use bson::Timestamp as ClusterStamp;
 use mayfly_engine::Timestamp;
@@ -18,15 +17,21 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub use farewell::Farewell;
+pub use happening::{Definition, Happening, Told};
 pub use source::open;
 
-use crate::{failure::Result, namespace, service::Mongo};
+use crate::{
+    failure::{Failure, Result},
+    namespace,
+    service::Mongo,
+};
 
 /// How long the log of a watched collection is kept: as long as a stream may be resumed.
 pub const LOG_MINUTES: u32 = 24 * 60;
 
-/// Happenings remembered for streams that are behind.
-const HAPPENINGS_MAX: usize = 1000;
+/// Happenings remembered for streams that are behind, and the memory they may take.
+const HAPPENINGS_MAX: usize = 10_000;
+const HAPPENINGS_BYTES_MAX: usize = 16 << 20;
 
 /// Memory for what dropped collections leave behind.
 const FAREWELLS_BYTES_MAX: usize = 64 << 20;
@@ -34,37 +39,10 @@ const FAREWELLS_BYTES_MAX: usize = 64 << 20;
 /// Commits whose time is remembered exactly; of older ones the second is known.
 const TIMES_MAX: usize = 100_000;
 
-/// What happened to a name.
-#[derive(Clone)]
-pub enum Happening {
-    /// A collection is gone.
-    Drop {
-        /// Its database.
-        db: String,
-        /// Its name.
-        name: String,
-        /// What its log said last.
-        farewell: Option<Arc<Farewell>>,
-    },
-    /// A collection has another name.
-    Rename {
-        /// Database and name before.
-        from: (String, String),
-        /// Database and name now.
-        to: (String, String),
-    },
-    /// A database is gone.
-    DropDatabase {
-        /// Its name.
-        db: String,
-    },
-}
-
 /// All streams of the server.
 #[derive(Default)]
 pub struct Streams {
-    happenings: Mutex<VecDeque<(u64, ClusterStamp, Happening)>>,
-    next: Mutex<u64>,
+    happenings: Mutex<Happenings>,
     /// Databases that are watched as a whole; the empty name is all of them.
     watched: Mutex<HashSet<String>>,
     /// The cluster's time of recent commits, by container and sequence number.
@@ -73,40 +51,62 @@ pub struct Streams {
     pub changed: Notify,
 }
 
+/// What happened, in the order of its time.
+#[derive(Default)]
+struct Happenings {
+    told: VecDeque<Told>,
+    bytes: usize,
+    /// The time of the last one that was told, and of the last one that is forgotten.
+    last: u64,
+    forgotten: u64,
+}
+
+/// A time as one number.
+pub fn number(time: ClusterStamp) -> u64 {
+    u64::from(time.time) << 32 | u64::from(time.increment)
+}
+
 impl Streams {
-    /// Notes a happening.
-    pub fn tell(&self, happening: Happening, time: ClusterStamp) {
-        let number = {
-            let mut next = self.next.lock();
-            *next += 1;
-            *next
-        };
+    /// Notes a happening, which gets the next time of the cluster.
+    pub fn tell(&self, mongo: &Mongo, happening: Happening, now: Timestamp) {
         let mut happenings = self.happenings.lock();
-        happenings.push_back((number, time, happening));
-        while happenings.len() > HAPPENINGS_MAX {
-            happenings.pop_front();
+        let list = &mut *happenings;
+        list.bytes += happening.bytes();
+        // With the list locked, so that it is in the order of its times.
+        let time = mongo.cluster_time.tick(now);
+        list.last = number(time);
+        list.told.push_back(Told { time, wall: now, happening });
+        while list.told.len() > HAPPENINGS_MAX || list.bytes > HAPPENINGS_BYTES_MAX {
+            let Some(told) = list.told.pop_front() else { break };
+            list.bytes -= told.happening.bytes();
+            list.forgotten = number(told.time);
         }
         let mut bytes = 0;
-        for (_, _, happening) in happenings.iter_mut().rev() {
-            if let Happening::Drop { farewell, .. } = happening {
-                bytes += farewell.as_ref().map_or(0, |farewell| farewell.bytes);
-                if bytes > FAREWELLS_BYTES_MAX {
-                    *farewell = None;
-                }
+        for told in list.told.iter_mut().rev() {
+            bytes += told.happening.farewell().map_or(0, |farewell| farewell.bytes);
+            if bytes > FAREWELLS_BYTES_MAX {
+                told.happening.forget_farewell();
             }
         }
         drop(happenings);
         self.stir();
     }
 
-    /// The number of the last happening.
+    /// The time of the last happening.
     pub fn last(&self) -> u64 {
-        *self.next.lock()
+        self.happenings.lock().last
     }
 
-    /// What happened after the happening `number`.
-    pub fn since(&self, number: u64) -> Vec<(u64, ClusterStamp, Happening)> {
-        self.happenings.lock().iter().filter(|(other, _, _)| *other > number).cloned().collect()
+    /// What happened after a time.
+    pub fn since(&self, time: u64) -> Result<Vec<Told>> {
+        let happenings = self.happenings.lock();
+        if time < happenings.forgotten {
+            let message = "Resume of change stream was not possible, as the resume point may no longer be in the list of \
+                           what happened to collections.";
+            return Err(Failure::new(286, message).label("NonResumableChangeStreamError"));
+        }
+        let after = happenings.told.partition_point(|told| number(told.time) <= time);
+        Ok(happenings.told.range(after..).cloned().collect())
     }
 
     /// Remembers the time of a commit.

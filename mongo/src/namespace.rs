@@ -14,6 +14,7 @@ use mayfly_engine::{
 use mayfly_value::partition::KeyDefinition;
 
 use crate::{
+    change_stream::{Definition, Happening},
     failure::{Failure, Result},
     service::{Mongo, to_raw},
 };
@@ -132,7 +133,12 @@ pub async fn create(
         definition.log_minutes = Some(crate::change_stream::LOG_MINUTES);
     }
     match mongo.engine.create_container(&database, definition, 1, now).await {
-        Ok(container) => Ok(Collection { container, db: db.to_owned(), name: name.to_owned() }),
+        Ok(container) => {
+            let made = Collection { container, db: db.to_owned(), name: name.to_owned() };
+            let told = Definition::create(&made, options);
+            mongo.streams.tell(mongo, Happening::Define(Box::new(told)), now);
+            Ok(made)
+        }
         Err(EngineError::Exists(_)) => {
             Err(Failure::new(48, format!("Collection {db}.{name} already exists.")))
         }

@@ -7,6 +7,7 @@ use bson::{RawDocument, RawDocumentBuf, doc, raw::cstr};
 use crate::{
     auth::Role,
     call::{Call, check_collection_name},
+    change_stream::{Farewell, Happening},
     commands::prepare,
     duplicates,
     failure::{Failure, Result},
@@ -57,12 +58,19 @@ async fn replace(call: &Call<'_>, out: &Out, documents: VecDeque<RawDocumentBuf>
     let filled = fill(call, &fresh, old.as_ref(), documents).await;
     if let Err(failure) = filled {
         call.mongo.engine.delete_container(&fresh.container, None).await?;
+        call.mongo.streams.tell(call.mongo, Happening::Drop { collection: fresh, farewell: None }, call.now);
         return Err(failure);
     }
+    let farewell = match &old {
+        Some(old) => Farewell::of(call.mongo, old, call.now).await?,
+        None => None,
+    };
     let database = namespace::ensure_database(&call.mongo.engine, db, call.now).await?;
     let current = namespace::find(&call.mongo.engine, db, &name).unwrap_or(fresh);
     call.mongo.engine.rename_container(&current.container, &database, &out.collection, true).await?;
-    call.mongo.cluster_time.tick(call.now);
+    let to = (db.to_owned(), out.collection.clone());
+    let renamed = Happening::Rename { collection: current, to, replaced: old, farewell };
+    call.mongo.streams.tell(call.mongo, renamed, call.now);
     Ok(())
 }
 

@@ -113,7 +113,7 @@ impl Query {
                 .await?;
             return Ok(count.saturating_sub(self.skip));
         }
-        let mut source = self.open(mongo).await?;
+        let mut source = self.open(mongo).await?.reading_ahead();
         let mut count = 0;
         while source.next(mongo, now).await?.is_some() {
             count += 1;
@@ -168,6 +168,14 @@ pub struct QuerySource {
 }
 
 impl QuerySource {
+    /// The same for who takes all documents at once: a page is read while the one before is worked on.
+    pub fn reading_ahead(mut self) -> Self {
+        if let Some(reader) = &mut self.reader {
+            reader.read_ahead();
+        }
+        self
+    }
+
     /// The next document with what names it, before the projection.
     pub async fn next(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
         if self.left == Some(0) {

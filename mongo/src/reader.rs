@@ -11,10 +11,11 @@ use std::{
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
 use mayfly_engine::{
-    Access, CollectionRange, Container, Direction, DocumentId, HashRange, PageLimit, Position, Record,
-    Timestamp,
+    Access, CollectionPage, CollectionRange, Container, Direction, DocumentId, Engine, HashRange, PageLimit,
+    Position, Record, Timestamp, View,
 };
 use mayfly_value::partition::PartitionKey;
+use tokio::task::JoinSet;
 
 use crate::{
     capped::{Walk, is_capped},
@@ -72,6 +73,9 @@ const PAGE: PageLimit = PageLimit { rows: 1000, bytes: 4 << 20 };
 /// The first page is small: many clients want one document.
 const FIRST_PAGE: PageLimit = PageLimit { rows: 20, bytes: 1 << 20 };
 
+/// Pages read before the next is read ahead: whoever wants a few documents has them by then.
+const PAGES_ALONE: usize = 2;
+
 /// Reads the documents of a plan.
 pub struct Reader {
     container: Arc<Container>,
@@ -83,6 +87,10 @@ pub struct Reader {
     /// Documents given so far, where a plan may come to one twice.
     seen: Option<HashSet<DocumentId>>,
     own_writes: bool,
+    /// Whether the next page is read while this one is worked on. Only for who takes all of them at once: what was read for
+    /// later may have expired by then.
+    reads_ahead: bool,
+    ahead: JoinSet<mayfly_engine::Result<CollectionPage>>,
     /// Entries looked at, for those who explain.
     pub scanned: usize,
 }
@@ -124,8 +132,15 @@ impl Reader {
             pages: 0,
             seen: repeats.then(HashSet::new),
             own_writes: false,
+            reads_ahead: false,
+            ahead: JoinSet::new(),
             scanned: 0,
         }
+    }
+
+    /// Reads the next page while the last one is worked on, from now on.
+    pub fn read_ahead(&mut self) {
+        self.reads_ahead = true;
     }
 
     /// The next document.
@@ -178,19 +193,29 @@ impl Reader {
                     self.stage = Stage::End;
                     return Ok(());
                 };
-                let walk = mongo.engine.walk_collection(
-                    &self.container,
-                    range,
-                    self.direction,
-                    after.as_deref(),
+                let step = Step {
+                    container: self.container.clone(),
+                    range: range.clone(),
+                    direction: self.direction,
                     limit,
-                    view.as_ref(),
+                    view,
                     now,
-                );
-                let page = walk.await?;
+                };
+                let page = match self.ahead.join_next().await {
+                    Some(Ok(page)) => page?,
+                    Some(Err(lost)) => return Err(mayfly_engine::Error::internal(lost.to_string()).into()),
+                    None => step.walk(&mongo.engine, after.clone()).await?,
+                };
                 self.scanned += page.scanned;
                 match page.next {
-                    Some(next) => *after = Some(next),
+                    Some(next) => {
+                        if self.reads_ahead && self.pages >= PAGES_ALONE {
+                            let (engine, next) = (mongo.engine.clone(), next.clone());
+                            let step = Step { limit: PAGE, ..step };
+                            self.ahead.spawn(async move { step.walk(&engine, Some(next)).await });
+                        }
+                        *after = Some(next);
+                    }
                     None => {
                         left.pop_front();
                         *after = None;
@@ -254,6 +279,25 @@ impl Reader {
         }
         self.own_writes = true;
         true
+    }
+}
+
+/// Where and how a page is read.
+struct Step {
+    container: Arc<Container>,
+    range: CollectionRange,
+    direction: Direction,
+    limit: PageLimit,
+    view: Option<View>,
+    now: Timestamp,
+}
+
+impl Step {
+    async fn walk(&self, engine: &Engine, after: Option<Vec<u8>>) -> mayfly_engine::Result<CollectionPage> {
+        let Self { container, range, direction, limit, view, now } = self;
+        engine
+            .walk_collection(container, range, *direction, after.as_deref(), *limit, view.as_ref(), *now)
+            .await
     }
 }
 

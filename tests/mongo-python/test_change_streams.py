@@ -8,7 +8,7 @@ from pymongo.errors import OperationFailure
 def take(stream, count):
     """The next changes. A change that is there comes at once; one that does not come fails the test."""
     events = []
-    for _ in range(100):
+    for _ in range(100 + count):
         if len(events) == count:
             break
         event = stream.try_next()
@@ -139,3 +139,118 @@ def test_stages_that_a_stream_does_not_take(collection):
         with pytest.raises(OperationFailure) as refused:
             collection.watch([stage])
         assert refused.value.code == code
+
+
+def expanded(database, **options):
+    return database.watch(show_expanded_events=True, **options)
+
+
+def test_how_collections_are_made_and_changed(database):
+    with expanded(database) as stream:
+        database.create_collection("c")
+        database.c.insert_one({"_id": 1, "a": 1})
+        database.c.create_index("a")
+        database.c.create_index("t", expireAfterSeconds=60)
+        database.command("collMod", "c", index={"name": "t_1", "expireAfterSeconds": 120})
+        database.command("collMod", "c", validator={"a": 1}, validationLevel="moderate")
+        database.c.drop_index("a_1")
+        database.c.rename("d")
+        database.d.drop()
+        events = take(stream, 9)
+    create, insert, index, ttl, changed, validated, unindexed, renamed, dropped = events
+    assert kinds(events) == [
+        "create", "insert", "createIndexes", "createIndexes", "modify", "modify", "dropIndexes", "rename", "drop",
+    ]  # fmt: skip
+    uuid = create["collectionUUID"]
+    assert all(event["collectionUUID"] == uuid and "wallTime" in event for event in events)
+    assert all(event["ns"] == {"db": database.name, "coll": "c"} for event in events[:-1])
+    assert create["nsType"] == "collection"
+    assert create["operationDescription"] == {"idIndex": {"v": 2, "key": {"_id": 1}, "name": "_id_"}}
+    assert index["operationDescription"] == {"indexes": [{"v": 2, "key": {"a": 1}, "name": "a_1"}]}
+    assert ttl["operationDescription"]["indexes"][0]["expireAfterSeconds"] == 60
+    assert changed["operationDescription"] == {"index": {"name": "t_1", "expireAfterSeconds": 120}}
+    assert changed["stateBeforeChange"] == {
+        "collectionOptions": {"uuid": uuid},
+        "indexOptions": {"expireAfterSeconds": 60},
+    }
+    assert validated["operationDescription"] == {"validator": {"a": 1}, "validationLevel": "moderate"}
+    assert unindexed["operationDescription"] == index["operationDescription"]
+    assert renamed["operationDescription"] == {"to": {"db": database.name, "coll": "d"}} and renamed["to"]["coll"] == "d"
+
+
+def test_only_expanded_streams_tell_it(database):
+    with database.watch() as stream:
+        database.c.insert_one({"_id": 1})
+        database.c.create_index("a")
+        database.command("create", "v", viewOn="c", pipeline=[])
+        database.v.drop()
+        database.c.drop()
+        events = take(stream, 2)
+    assert kinds(events) == ["insert", "drop"] and "collectionUUID" in events[0]
+
+
+def test_views_are_told_without_an_identifier(database):
+    with expanded(database) as stream:
+        database.command("create", "v", viewOn="c", pipeline=[{"$match": {"a": 1}}])
+        database.v.drop()
+        create, drop = take(stream, 2)
+    assert create["nsType"] == "view" and create["operationDescription"]["viewOn"] == "c"
+    assert "collectionUUID" not in create and drop["ns"]["coll"] == "v"
+
+
+def test_documents_and_definitions_are_in_order_and_can_be_resumed(database):
+    with expanded(database) as stream:
+        for n in range(3):
+            database.c.insert_one({"_id": n})
+            database.c.create_index(f"a{n}")
+        events = take(stream, 7)
+    assert kinds(events) == ["create"] + ["insert", "createIndexes"] * 3
+    for at, event in enumerate(events[:-1]):
+        with expanded(database, resume_after=event["_id"]) as stream:
+            assert kinds(take(stream, 6 - at)) == kinds(events[at + 1 :])
+    with expanded(database, start_at_operation_time=events[2]["clusterTime"]) as stream:
+        assert kinds(take(stream, 5)) == kinds(events[2:])
+
+
+def test_more_than_one_page_stays_in_order(database):
+    with expanded(database) as stream:
+        database.c.insert_many({"_id": n} for n in range(300))
+        database.d.insert_one({"_id": 1})
+        database.c.insert_one({"_id": "last"})
+        events = take(stream, 304)
+    names = [(event["operationType"], event["ns"]["coll"]) for event in events]
+    assert names == [("create", "c")] + [("insert", "c")] * 300 + [("create", "d"), ("insert", "d"), ("insert", "c")]
+
+
+def test_documents_have_the_name_their_collection_had(database):
+    with expanded(database) as stream, database.old.watch() as of_old:
+        database.old.insert_one({"_id": 1})
+        database.old.rename("new")
+        database.new.insert_one({"_id": 2})
+        events = take(stream, 4)
+        assert kinds(take(of_old, 3)) == ["insert", "rename", "invalidate"]
+    assert [event["ns"]["coll"] for event in events] == ["old", "old", "old", "new"]
+
+
+def test_a_transaction_comes_after_the_collection_it_made(client, database):
+    with expanded(database) as stream:
+        with client.start_session() as session, session.start_transaction():
+            database.c.insert_one({"_id": 1}, session=session)
+        assert kinds(take(stream, 2)) == ["create", "insert"]
+
+
+def test_out_renames(database):
+    database.c.insert_one({"_id": 1})
+    database.out.insert_one({"_id": 2})
+    with database.watch() as stream, database.out.watch() as of_out:
+        list(database.c.aggregate([{"$out": "out"}]))
+        insert, rename = take(stream, 2)
+        assert kinds(take(of_out, 2)) == ["rename", "invalidate"]
+    assert insert["ns"]["coll"].startswith("tmp.agg_out.") and rename["to"]["coll"] == "out"
+    assert "dropTarget" in rename["operationDescription"]
+
+
+def test_the_flag_is_a_boolean(database):
+    with pytest.raises(OperationFailure) as refused:
+        database.command("aggregate", 1, pipeline=[{"$changeStream": {"showExpandedEvents": 1}}], cursor={})
+    assert refused.value.code == 14

@@ -16,7 +16,7 @@ use crate::{
 pub struct Standing {
     /// By the container's number.
     pub commits: BTreeMap<u32, (u64, u32)>,
-    /// The last happening that was seen.
+    /// The time of the last happening that was seen.
     pub happening: u64,
     /// Whether that ended the stream.
     pub ended: bool,
@@ -79,7 +79,7 @@ pub struct Wishes {
     pub full_document: String,
     /// `off`, `whenAvailable` or `required`.
     pub before_change: String,
-    /// Whether updates also tell how their paths are to be read.
+    /// Whether it is also told how collections are made and changed.
     pub expanded: bool,
 }
 
@@ -108,6 +108,7 @@ pub fn event_document(
     let mut shown = doc! {
         "operationType": operation,
         "clusterTime": time,
+        "collectionUUID": collection.uuid(),
         "wallTime": DateTime::from_millis(event.ts as i64 * 1000),
     };
     match event.kind {
@@ -131,7 +132,7 @@ pub fn event_document(
     shown.insert("ns", doc! { "db": &collection.db, "coll": &collection.name });
     shown.insert("documentKey", doc! { "_id": key });
     if let (EventKind::Update, Some(before), Some(after)) = (event.kind, event.previous(), event.current()) {
-        let description = describe(before, after).to_document(wishes.expanded);
+        let description = describe(before, after).to_document();
         shown.insert("updateDescription", Document::try_from(description.as_ref())?);
     }
     if event.kind != EventKind::Create

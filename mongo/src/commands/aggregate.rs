@@ -204,7 +204,7 @@ async fn run_pipeline(
         }
         _ => pipeline,
     };
-    let mut source = query.open(call.mongo).await?;
+    let mut source = query.open(call.mongo).await?.reading_ahead();
     let others = Others { call, surroundings, depth: 0 };
     let handle = Handle::current();
     let results = tokio::task::block_in_place(|| -> Result<VecDeque<RawDocumentBuf>> {

@@ -102,7 +102,6 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         return Err(Failure::new(48, message));
     }
     namespace::create(call.mongo, &call.db, name, &options, call.now).await?;
-    call.mongo.cluster_time.tick(call.now);
     reply(Document::new())
 }
 

@@ -23,10 +23,10 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Ok(()) | Err(EngineError::NotFound(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let time = call.mongo.cluster_time.tick(call.now);
-    call.mongo.streams.tell(Happening::Drop { db: call.db.clone(), name: name.to_owned(), farewell }, time);
-    call.mongo.cursors.kill_of(&collection.namespace());
-    reply(doc! { "nIndexesWas": count, "ns": collection.namespace() })
+    let namespace = collection.namespace();
+    call.mongo.streams.tell(call.mongo, Happening::Drop { collection, farewell }, call.now);
+    call.mongo.cursors.kill_of(&namespace);
+    reply(doc! { "nIndexesWas": count, "ns": namespace })
 }
 
 /// `dropDatabase`.
@@ -34,16 +34,14 @@ pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let mut dropped = Vec::new();
     for collection in namespace::list(&call.mongo.engine, &call.db) {
         let farewell = Farewell::of(call.mongo, &collection, call.now).await?;
-        dropped.push((collection.name, farewell));
+        dropped.push(Happening::Drop { collection, farewell });
     }
     match call.mongo.engine.delete_database(&call.db, None).await {
         Ok(()) => {
-            for (name, farewell) in dropped {
-                let time = call.mongo.cluster_time.tick(call.now);
-                call.mongo.streams.tell(Happening::Drop { db: call.db.clone(), name, farewell }, time);
+            dropped.push(Happening::DropDatabase { db: call.db.clone() });
+            for happening in dropped {
+                call.mongo.streams.tell(call.mongo, happening, call.now);
             }
-            let time = call.mongo.cluster_time.tick(call.now);
-            call.mongo.streams.tell(Happening::DropDatabase { db: call.db.clone() }, time);
             call.mongo.cursors.kill_of(&format!("{}.", call.db));
         }
         Err(EngineError::NotFound(_)) => {}
@@ -74,11 +72,14 @@ pub async fn rename(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if target.is_some() && !replaces {
         return Err(Failure::new(48, "target namespace exists"));
     }
+    let farewell = match &target {
+        Some(target) => Farewell::of(call.mongo, target, call.now).await?,
+        None => None,
+    };
     let database = namespace::ensure_database(&call.mongo.engine, &to_db, call.now).await?;
     call.mongo.engine.rename_container(&source.container, &database, &to_name, replaces).await?;
-    let time = call.mongo.cluster_time.tick(call.now);
-    let (from, to) = ((db, name), (to_db, to_name));
     call.mongo.cursors.kill_of(&source.namespace());
-    call.mongo.streams.tell(Happening::Rename { from, to }, time);
+    let renamed = Happening::Rename { collection: source, to: (to_db, to_name), replaced: target, farewell };
+    call.mongo.streams.tell(call.mongo, renamed, call.now);
     reply(Document::new())
 }

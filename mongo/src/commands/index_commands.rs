@@ -6,6 +6,7 @@ use mayfly_engine::{DefaultTtl, IndexRefused};
 use super::reply;
 use crate::{
     call::Call,
+    change_stream::{Definition, Happening},
     cursor::{Cursor, Ready},
     duplicates,
     failure::{Failure, Result},
@@ -63,13 +64,24 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let mut current = collection;
     // Nobody writes while an index is built.
     let _alone = call.mongo.gates.close(current.container.id).await;
+    let (mut built, mut outcome) = (Vec::new(), Ok(()));
     for index in wanted {
-        if !is_there(&current, &index)? {
-            current = build(call, &current, index).await?;
+        if is_there(&current, &index)? {
+            continue;
         }
+        let spec = index.spec.clone();
+        match build(call, &current, index).await {
+            Ok(with_index) => current = with_index,
+            Err(failure) => {
+                outcome = Err(failure);
+                break;
+            }
+        }
+        built.push(spec);
     }
+    tell_built(call, &current, built).await?;
+    outcome?;
     let after = indexes::shown(&current).len();
-    call.mongo.cluster_time.tick(call.now);
     let mut answer = doc! {
         "numIndexesBefore": before as i32,
         "numIndexesAfter": after as i32,
@@ -80,6 +92,24 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
         answer.insert("note", "all indexes already exist");
     }
     reply(answer)
+}
+
+/// Tells streams of indexes that were made: of all at once if there was something to index, or else, as MongoDB does, of each.
+async fn tell_built(call: &Call<'_>, collection: &Collection, built: Vec<Document>) -> Result<()> {
+    let at_once = match built.len() {
+        0 => return Ok(()),
+        1 => true,
+        _ => call.mongo.engine.usage(&collection.container, call.now).await?.live.documents > 0,
+    };
+    let groups = if at_once { vec![built] } else { built.into_iter().map(|index| vec![index]).collect() };
+    for indexes in groups {
+        tell(call, Definition::indexes(collection, "createIndexes", indexes));
+    }
+    Ok(())
+}
+
+fn tell(call: &Call<'_>, definition: Definition) {
+    call.mongo.streams.tell(call.mongo, Happening::Define(Box::new(definition)), call.now);
 }
 
 /// Whether the collection has this index; refuses one that is like another and not the same.
@@ -256,9 +286,12 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if drops_default {
         let mut definition = container.definition().clone();
         definition.default_ttl = None;
-        call.mongo.engine.replace_container(&container, definition, None, call.now).await?;
+        container = call.mongo.engine.replace_container(&container, definition, None, call.now).await?;
     }
-    call.mongo.cluster_time.tick(call.now);
+    let left = indexes::shown(&Collection { container, ..collection.clone() });
+    for index in shown.iter().filter(|index| !left.contains(index)) {
+        tell(call, Definition::indexes(&collection, "dropIndexes", vec![index.clone()]));
+    }
     let mut answer = doc! { "nIndexesWas": shown.len() as i32 };
     if all {
         answer.insert("msg", "non-_id indexes dropped for collection");
@@ -271,9 +304,14 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
     let collection =
         namespace::find(&call.mongo.engine, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
-    let mut answer = Document::new();
+    let (mut answer, mut asked, mut index_before) = (Document::new(), Document::new(), None);
     if let Some(index) = call.document("index")? {
-        modify_index(call, &collection, &Document::try_from(index)?, &mut answer).await?;
+        let index = Document::try_from(index)?;
+        let name = modify_index(call, &collection, &index, &mut answer).await?;
+        if let Some((change, before)) = told_index(&name, &index, &answer) {
+            asked.insert("index", change);
+            index_before = Some(before);
+        }
     }
     if call.get("expireAfterSeconds")?.is_some() {
         return Err(Failure::new(
@@ -292,9 +330,20 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
         "changeStreamPreAndPostImages",
     ] {
         if let Some(value) = call.get(name)? {
-            options.insert(name, Bson::try_from(value)?);
+            let value = Bson::try_from(value)?;
+            asked.insert(name, value.clone());
+            options.insert(name, value);
         }
     }
+    if ["validator", "validationLevel", "validationAction"].into_iter().any(|name| asked.contains_key(name)) {
+        // From now on what was never said is written down, as MongoDB does.
+        options.entry("validationLevel".to_owned()).or_insert("strict".into());
+        options.entry("validationAction".to_owned()).or_insert("error".into());
+    }
+    if options.contains_key("viewOn") {
+        asked.entry("pipeline".to_owned()).or_insert(Bson::Array(Vec::new()));
+    }
+    let told = Definition::modify(&collection, asked, index_before);
     if options.get_document("validator").is_ok_and(Document::is_empty) {
         options.remove("validator");
     }
@@ -310,16 +359,36 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
             call.mongo.streams.begin_log(call.mongo, &call.db, Some(name), call.now).await?;
         }
     }
-    call.mongo.cluster_time.tick(call.now);
+    tell(call, told);
     reply(answer)
 }
 
+/// What streams tell of a change to an index, and of what it was before; nothing, if it was hidden or not already.
+fn told_index(name: &str, asked: &Document, answer: &Document) -> Option<(Document, Document)> {
+    let (mut change, mut before) = (doc! { "name": name }, Document::new());
+    if let Some(seconds) = asked.get("expireAfterSeconds") {
+        change.insert("expireAfterSeconds", seconds.clone());
+        if let Some(old) = answer.get("expireAfterSeconds_old") {
+            before.insert("expireAfterSeconds", old.clone());
+        }
+    }
+    let (old, new) = (answer.get("hidden_old"), answer.get("hidden_new"));
+    if let (Some(old), Some(new)) = (old, new)
+        && old != new
+    {
+        change.insert("hidden", new.clone());
+        before.insert("hidden", old.clone());
+    }
+    (change.len() > 1).then_some((change, before))
+}
+
+/// Changes an index and gives its name.
 async fn modify_index(
     call: &Call<'_>,
     collection: &Collection,
     asked: &Document,
     answer: &mut Document,
-) -> Result<()> {
+) -> Result<String> {
     let (by_name, by_key) = (asked.get_str("name").ok(), asked.get_document("keyPattern").ok());
     let changes = ["expireAfterSeconds", "hidden", "unique", "prepareUnique"];
     if by_name.is_some() == by_key.is_some() {
@@ -389,7 +458,8 @@ async fn modify_index(
         return Err(Failure::new(238, "an index cannot be made unique: drop it and create it again"));
     }
     rule.spec = to_raw(&spec).into_bytes();
+    let name = rule.name.clone();
     let _alone = call.mongo.gates.close(collection.container.id).await;
     call.mongo.engine.change_index(&collection.container, rule, ttl, call.now).await?;
-    Ok(())
+    Ok(name)
 }

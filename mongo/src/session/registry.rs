@@ -331,9 +331,13 @@ impl Sessions {
         *txn.stage.lock() = if done.is_ok() { Stage::Committed } else { Stage::Aborted };
         self.release(&txn);
         if !pending.is_empty() {
-            call.mongo.cluster_time.tick(call.now);
+            let time = call.mongo.cluster_time.tick(call.now);
+            for (container, lsn) in done.iter().flatten() {
+                call.mongo.streams.note(*container, *lsn, time);
+            }
+            call.mongo.streams.stir();
         }
-        done.map_err(|error| match error {
+        done.map(drop).map_err(|error| match error {
             mayfly_engine::Error::Contention => conflict(),
             other => Failure::from(other),
         })

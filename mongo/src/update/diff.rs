@@ -18,8 +18,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// As `updateDescription` of an event; with `expanded`, also how paths are to be read.
-    pub fn to_document(&self, expanded: bool) -> RawDocumentBuf {
+    /// As `updateDescription` of an event.
+    pub fn to_document(&self) -> RawDocumentBuf {
         let mut document = RawDocumentBuf::new();
         put(&mut document, "updatedFields", self.updated.clone());
         put(&mut document, "removedFields", RawArrayBuf::from_iter(self.removed.iter().map(String::as_str)));
@@ -30,9 +30,7 @@ impl Description {
             entry
         });
         put(&mut document, "truncatedArrays", RawArrayBuf::from_iter(truncated));
-        if expanded {
-            put(&mut document, "disambiguatedPaths", self.ambiguous.clone());
-        }
+        put(&mut document, "disambiguatedPaths", self.ambiguous.clone());
         document
     }
 }
