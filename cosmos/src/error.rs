@@ -433,7 +433,7 @@ impl From<mayfly_engine::Error> for ApiError {
             }
             Error::PreconditionFailed => ApiError::precondition_failed(),
             Error::PartitionKeyMismatch => ApiError::partition_key_mismatch(),
-            Error::BadRequest { message } => ApiError::bad_request(message),
+            Error::BadRequest { message } | Error::NotIndexable(message) => ApiError::bad_request(message),
             Error::InvalidTtl { value } => ApiError::invalid_ttl(&value),
             Error::TooLarge { .. } => ApiError::too_large(),
             Error::BadContinuation => ApiError::invalid_continuation(),

@@ -4,12 +4,13 @@
 //! partition. Indexes are made and dropped at any time, each with a number of its own that is never used again; a
 //! number stands in the keys of its entries, so entries of a dropped index cannot be mistaken for another's.
 //!
-//! The engine does not know the filter language. Where an index has a filter, whoever opened the engine has said how
-//! to read it ([`Predicates`]); what comes back must be a pure function of a document.
+//! The engine knows neither the filter language nor what a word or a place is. Where an index has a filter, or values that
+//! are derived from a document, whoever opened the engine has said how to read them ([`Predicates`]); what comes back must
+//! be a pure function of a document.
 
 use std::sync::Arc;
 
-use bson::RawDocument;
+use bson::{RawBson, RawDocument};
 use mayfly_value::partition::PartitionKey;
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +19,16 @@ use crate::error::{Error, Result};
 /// Decides about a document.
 pub type Predicate = Arc<dyn Fn(&RawDocument) -> bool + Send + Sync>;
 
-/// Reads the filters of partial indexes.
+/// The values of a document in a derived field, or why it cannot be in the index. None of them: it has no entries.
+pub type Derive = Arc<dyn Fn(&RawDocument) -> std::result::Result<Vec<RawBson>, String> + Send + Sync>;
+
+/// Reads the filters of partial indexes, and the definitions of indexes with a derived field.
 pub trait Predicates: Send + Sync + 'static {
     /// The filter as a function, or what is wrong with it.
     fn compile(&self, filter: &RawDocument) -> std::result::Result<Predicate, String>;
+
+    /// What stands in the derived field of an index, by its definition.
+    fn derive(&self, spec: &RawDocument) -> std::result::Result<Derive, String>;
 }
 
 /// For engines without collections.
@@ -30,6 +37,10 @@ pub(crate) struct NoPredicates;
 impl Predicates for NoPredicates {
     fn compile(&self, _: &RawDocument) -> std::result::Result<Predicate, String> {
         Err("this engine was opened without a filter language".into())
+    }
+
+    fn derive(&self, _: &RawDocument) -> std::result::Result<Derive, String> {
+        Err("this engine was opened without kinds of indexes".into())
     }
 }
 
@@ -98,8 +109,10 @@ pub enum FieldKind {
     Down,
     /// By a hash.
     Hashed,
-    /// A kind that is kept as a definition only: text, geometry, wildcard.
+    /// A kind that is kept as a definition only, from before there were derived fields.
     Other,
+    /// Computed by whoever opened the engine: words, places, paths. One of these in an index at most.
+    Derived,
 }
 
 /// The one logical partition of a collection.
@@ -114,6 +127,15 @@ pub(crate) fn compile_filter(filter: &[u8], predicates: &dyn Predicates) -> Resu
     }
     let document = RawDocument::from_bytes(filter)?;
     predicates.compile(document).map(Some).map_err(Error::bad_request)
+}
+
+/// The function of a rule's derived field; nothing if it has none.
+pub(crate) fn compile_derived(rule: &IndexRule, predicates: &dyn Predicates) -> Result<Option<Derive>> {
+    if rule.fields.iter().all(|field| field.kind != FieldKind::Derived) {
+        return Ok(None);
+    }
+    let spec = RawDocument::from_bytes(&rule.spec)?;
+    predicates.derive(spec).map(Some).map_err(Error::bad_request)
 }
 
 /// Bytes as text of hexadecimal digits, for JSON.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::Timestamp,
-    collection::{Predicates, compile_filter},
+    collection::{Predicates, compile_derived, compile_filter},
     coverage::{Coverage, Covered},
     definition::{ContainerDefinition, IndexingMode, parse_path, parse_pattern},
     error::{Error, Result},
@@ -175,7 +175,7 @@ impl Container {
         let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
         let secondaries = definition.index_rules.iter().map(|rule| {
             let filter = compile_filter(&rule.filter, predicates)?;
-            Ok(Secondary::new(rule.clone(), filter))
+            Ok(Secondary::new(rule.clone(), filter, compile_derived(rule, predicates)?))
         });
         let secondaries = secondaries.collect::<Result<_>>()?;
         let covered = Covered::new(&row.index.coverage);

@@ -44,6 +44,9 @@ pub enum Error {
     /// A document has arrays in two fields of one index.
     #[error("cannot index parallel arrays")]
     ParallelArrays,
+    /// A document's value cannot be in an index of the collection.
+    #[error("{0}")]
+    NotIndexable(String),
     /// The caller's etag is not the current one. Read again and decide.
     #[error("the etag does not match")]
     PreconditionFailed,

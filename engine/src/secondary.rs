@@ -2,14 +2,14 @@
 //!
 //! An array gives one key per item. Fields below the same array are taken item by item together; two different arrays
 //! in one index are refused, since every pair of items would be a key. An empty array stands as undefined, a missing
-//! value as null.
+//! value as null. A derived field gives one key per value that it has.
 
-use bson::{RawArray, RawBsonRef, RawDocument};
+use bson::{RawArray, RawBson, RawBsonRef, RawDocument};
 use mayfly_storage::store::Key;
 use mayfly_value::{digest, keycode, order::Order};
 
 use crate::{
-    collection::{FieldKind, IndexRule, Predicate},
+    collection::{Derive, FieldKind, IndexRule, Predicate},
     error::{Error, Result},
     keys::{DocumentKey, Shard},
 };
@@ -18,6 +18,7 @@ use crate::{
 pub(crate) struct Secondary {
     pub rule: IndexRule,
     pub filter: Option<Predicate>,
+    derive: Option<Derive>,
     paths: Vec<Vec<String>>,
 }
 
@@ -37,10 +38,10 @@ const UNIQUE_VALUE_BYTES_MAX: usize = 96;
 const KEYS_MAX: usize = 20_000;
 
 impl Secondary {
-    pub fn new(rule: IndexRule, filter: Option<Predicate>) -> Self {
+    pub fn new(rule: IndexRule, filter: Option<Predicate>, derive: Option<Derive>) -> Self {
         let split = |path: &str| path.split('.').map(str::to_owned).collect();
         let paths = rule.fields.iter().map(|field| split(&field.path)).collect();
-        Self { rule, filter, paths }
+        Self { rule, filter, derive, paths }
     }
 
     /// The combinations of values that a document has in this index.
@@ -48,10 +49,15 @@ impl Secondary {
         if !self.rule.has_entries() || self.filter.as_ref().is_some_and(|admits| !admits(body)) {
             return Ok(Vec::new());
         }
-        let start = self.paths.iter().map(|path| Slot::enter(RawBsonRef::Document(body), path));
+        let start = self.paths.iter().zip(&self.rule.fields).map(|(path, field)| match field.kind {
+            FieldKind::Derived => Ok(Slot { value: Value::Missing, rest: &[], array: None }),
+            _ => Slot::enter(RawBsonRef::Document(body), path),
+        });
         let mut found = Vec::new();
         expand(start.collect::<Result<_>>()?, &mut found)?;
-        if self.rule.sparse && found.iter().all(|key| key.iter().all(|value| *value == Value::Missing)) {
+        // A derived field says itself which documents have entries.
+        let is_sparse = self.rule.sparse && self.derive.is_none();
+        if is_sparse && found.iter().all(|key| key.iter().all(|value| *value == Value::Missing)) {
             found.clear();
         }
         Ok(found)
@@ -60,20 +66,44 @@ impl Secondary {
     /// The keys of the entries.
     pub fn entries(&self, shard: Shard, document: &DocumentKey, body: &RawDocument) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
-        for values in self.values(body)? {
-            let mut encoded = Vec::with_capacity(32);
-            for (value, field) in values.iter().zip(&self.rule.fields) {
-                value.push(&mut encoded, field.kind);
-                if encoded.len() > KEY_BYTES_MAX {
-                    encoded.truncate(KEY_BYTES_MAX);
-                    break;
-                }
+        let combinations = self.values(body)?;
+        let Some(derive) = self.derive.as_ref().filter(|_| !combinations.is_empty()) else {
+            for values in combinations {
+                keys.push(shard.secondary(self.rule.number, &self.encode(&values, None), document));
             }
-            keys.push(shard.secondary(self.rule.number, &encoded, document));
+            keys.sort_unstable();
+            keys.dedup();
+            return Ok(keys);
+        };
+        let derived = derive(body).map_err(Error::NotIndexable)?;
+        if derived.len().saturating_mul(combinations.len()) > KEYS_MAX {
+            return Err(Error::bad_request(format!("a document has more than {KEYS_MAX} keys in an index")));
+        }
+        for values in combinations {
+            for value in &derived {
+                keys.push(shard.secondary(self.rule.number, &self.encode(&values, Some(value)), document));
+            }
         }
         keys.sort_unstable();
         keys.dedup();
         Ok(keys)
+    }
+
+    fn encode(&self, values: &[Value<'_>], derived: Option<&RawBson>) -> Vec<u8> {
+        let mut encoded = Vec::with_capacity(32);
+        for (value, field) in values.iter().zip(&self.rule.fields) {
+            match derived {
+                Some(derived) if field.kind == FieldKind::Derived => {
+                    Value::Is(derived.as_raw_bson_ref()).push(&mut encoded, FieldKind::Up);
+                }
+                _ => value.push(&mut encoded, field.kind),
+            }
+            if encoded.len() > KEY_BYTES_MAX {
+                encoded.truncate(KEY_BYTES_MAX);
+                break;
+            }
+        }
+        encoded
     }
 
     /// The rows that no other document may have.
@@ -120,7 +150,7 @@ impl Value<'_> {
             Self::Nothing => keycode::push_undefined(out, Order::Mongo),
         }
         match kind {
-            FieldKind::Up | FieldKind::Other => {}
+            FieldKind::Up | FieldKind::Other | FieldKind::Derived => {}
             FieldKind::Down => out[start..].iter_mut().for_each(|byte| *byte = !*byte),
             FieldKind::Hashed => {
                 // Of the encoding, in which equal numbers of different types are the same.
@@ -250,7 +280,7 @@ mod tests {
             building: false,
             spec: Vec::new(),
         };
-        Secondary::new(rule, None)
+        Secondary::new(rule, None, None)
     }
 
     fn shown(paths: &[&str], body: &RawDocument) -> String {

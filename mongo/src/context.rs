@@ -5,10 +5,11 @@
 
 use std::cmp::Ordering;
 
-use bson::{DateTime, RawBson, RawDocumentBuf, Timestamp};
+use bson::{DateTime, RawBson, RawDocument, RawDocumentBuf, Timestamp};
 
 use crate::collation::Collation;
-use crate::values::Ref;
+use crate::text::TextIndex;
+use crate::values::{META, Ref, field};
 
 /// The surroundings of one evaluation.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub struct Context<'a> {
     pub user_roles: Option<RawBson>,
     /// Scores of a text search or distances of a `$geoNear`, for `$meta`.
     pub metadata: Option<RawDocumentBuf>,
+    /// What `$text` searches.
+    pub(crate) text: Option<&'a TextIndex>,
     /// The most memory that one stage may hold, in bytes.
     pub memory_max: usize,
 }
@@ -45,8 +48,16 @@ impl<'a> Context<'a> {
             variables: Vec::new(),
             user_roles: None,
             metadata: None,
+            text: None,
             memory_max: STAGE_MEMORY_MAX,
         }
+    }
+
+    /// A score or the like of a document: what came with it, or with the evaluation.
+    pub(crate) fn meta(&self, document: &RawDocument, name: &str) -> Option<RawBson> {
+        let own = field(document, META).and_then(|metadata| metadata.as_document());
+        let metadata = own.or(self.metadata.as_deref())?;
+        field(metadata, name).map(RawBson::from)
     }
 
     /// Compares two values in the total order, strings by the collation.

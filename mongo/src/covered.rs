@@ -14,7 +14,7 @@ use mayfly_engine::{
 use crate::{
     filter::{Bound, Condition, Filter},
     namespace::Collection,
-    planner::{has_all, is_usable, shares_array},
+    planner::{has_all, has_derived, is_usable, shares_array},
 };
 
 /// Ranges of an index whose entries are those of the documents that match.
@@ -53,7 +53,7 @@ pub fn covered(
 }
 
 fn by_rule(rule: &IndexRule, conditions: &[Condition<'_>]) -> Option<Covered> {
-    if conditions.len() > rule.fields.len() {
+    if conditions.len() > rule.fields.len() || has_derived(rule) {
         return None;
     }
     let mut prefixes = vec![Vec::new()];

@@ -43,7 +43,7 @@ pub(crate) use parse::{Scope, parse_expression, split_path};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::values::{Ref, Value, array, field, is_nullish, is_truthy, items, put};
+use crate::values::{META, Ref, Value, array, carries, field, is_nullish, is_truthy, items, put};
 
 /// A value, or missing.
 pub(crate) type Out = Option<Value>;
@@ -320,6 +320,14 @@ fn is_null(value: &Out) -> bool {
 }
 
 fn path_of(base: Base, path: &[String], env: &Env<'_>) -> Out {
+    let whole = match base {
+        Base::Root => Some(env.root),
+        Base::Current => Some(env.current),
+        _ => None,
+    };
+    if let Some(document) = whole.filter(|document| path.is_empty() && carries(document)) {
+        return Some(Value::Document(with_field(document, META, None)));
+    }
     let start = match base {
         Base::Root => Ref::Document(env.root),
         Base::Current => Ref::Document(env.current),

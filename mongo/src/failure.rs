@@ -6,6 +6,7 @@
 use bson::{Bson, Document, doc};
 use mayfly_engine::Error as EngineError;
 
+use crate::derived::refusal_code;
 use crate::error::MongoError;
 
 /// The result of a command.
@@ -86,6 +87,7 @@ impl From<EngineError> for Failure {
                 10334,
                 format!("BSONObj size: {bytes} is invalid. Size must be at most {bytes_max}"),
             ),
+            EngineError::NotIndexable(reason) => Self::new(refusal_code(&reason), reason),
             EngineError::ParallelArrays => Self::new(171, "cannot index parallel arrays"),
             EngineError::BadContinuation => Self::new(43, "the position of the cursor is gone"),
             EngineError::Contention | EngineError::PreconditionFailed => {

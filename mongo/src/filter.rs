@@ -28,6 +28,7 @@ use crate::error::{MongoError, Result};
 use crate::expression::{Expression, Names};
 use crate::geo::NearQuery;
 use crate::path::{Leaf, Path};
+use crate::text::TextQuery;
 use crate::values::Ref;
 use schema::Schema;
 
@@ -49,6 +50,7 @@ pub(crate) enum Node {
     Schema(Box<Schema>),
     SampleRate(f64),
     Constant(bool),
+    Text(Box<TextQuery>),
 }
 
 /// What a match found on the way.
@@ -108,6 +110,26 @@ impl Filter {
         self.node.has_expression()
     }
 
+    /// How well a document fits a text search; none if none is asked for, or if it does not.
+    pub fn text_score(&self, document: &RawDocument, context: &Context<'_>) -> Option<f64> {
+        self.text()?.score(document, context.text?)
+    }
+
+    /// The text search that every document has to pass.
+    pub(crate) fn text(&self) -> Option<&TextQuery> {
+        self.node.text()
+    }
+
+    /// Whether words are searched for anywhere in it.
+    pub(crate) fn mentions_text(&self) -> bool {
+        self.node.mentions_text()
+    }
+
+    /// The path of the places that are looked for by distance.
+    pub(crate) fn near_path(&self) -> Option<&str> {
+        self.node.near().map(|(path, _)| path.dotted.as_str())
+    }
+
     /// Whether what it finds comes in the order of distance.
     pub fn is_by_distance(&self) -> bool {
         self.node.near().is_some()
@@ -128,6 +150,22 @@ impl Node {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(Node::has_expression),
             Node::Expression(_) => true,
             _ => false,
+        }
+    }
+
+    fn mentions_text(&self) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().any(Node::mentions_text),
+            Node::Text(_) => true,
+            _ => false,
+        }
+    }
+
+    fn text(&self) -> Option<&TextQuery> {
+        match self {
+            Node::And(nodes) => nodes.iter().find_map(Node::text),
+            Node::Text(query) => Some(query),
+            _ => None,
         }
     }
 
@@ -168,6 +206,13 @@ impl Node {
             Node::Schema(schema) => schema.matches(Ref::Document(document), context, details),
             Node::SampleRate(rate) => (context.random)() < *rate,
             Node::Constant(truth) => *truth,
+            Node::Text(query) => match context.text {
+                Some(index) => query.score(document, index).is_some(),
+                None => {
+                    details.error.get_or_insert_with(|| MongoError::new(27, NO_TEXT_INDEX));
+                    false
+                }
+            },
         }
     }
 
@@ -192,10 +237,13 @@ impl Node {
             Node::Constant(truth) => *truth,
             Node::SampleRate(rate) => (context.random)() < *rate,
             Node::Schema(schema) => schema.matches(value, context, details),
-            Node::Expression(_) => false,
+            Node::Expression(_) | Node::Text(_) => false,
         }
     }
 }
+
+/// What a search is told where nothing is indexed for it.
+pub(crate) const NO_TEXT_INDEX: &str = "text index required for $text query";
 
 /// A filter on one path: equal to one of these values.
 pub(crate) fn membership_filter(path: &str, values: Vec<crate::values::Value>) -> Filter {

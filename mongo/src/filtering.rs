@@ -1,6 +1,8 @@
 //! What surrounds the evaluation of a filter, a pipeline or an update in a command: the time, chance, the collation and
 //! the variables given with it.
 
+use std::sync::Arc;
+
 use bson::{DateTime, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp as ClusterStamp};
 use mayfly_engine::{Engine, Timestamp};
 
@@ -9,11 +11,14 @@ use crate::{
     collation::Collation,
     collations,
     context::Context,
+    derived::Kind,
     error::MongoError,
     expression::{Expression, Names},
     failure::{Failure, Result},
     filter::Filter,
     namespace::Collection,
+    planner::{has_derived, is_usable},
+    text::TextIndex,
 };
 
 impl From<MongoError> for Failure {
@@ -32,6 +37,8 @@ pub struct Surroundings {
     pub collation: Option<Collation>,
     /// The variables given with the command.
     pub variables: Vec<(String, RawBson)>,
+    /// What `$text` searches.
+    pub text: Option<Arc<TextIndex>>,
 }
 
 impl Surroundings {
@@ -57,12 +64,13 @@ impl Surroundings {
         {
             surroundings.collation = collations::parse(collation)?;
         }
+        surroundings.text = collection.and_then(text_index);
         Ok(surroundings)
     }
 
     /// Without collation and variables.
     pub fn plain(engine: &Engine, now: Timestamp, cluster_time: ClusterStamp) -> Self {
-        Self { engine: engine.clone(), now, cluster_time, collation: None, variables: Vec::new() }
+        Self { engine: engine.clone(), now, cluster_time, collation: None, variables: Vec::new(), text: None }
     }
 
     /// The same with another collation.
@@ -93,6 +101,15 @@ impl Surroundings {
 
     /// Evaluates something.
     pub fn with<R>(&self, evaluate: impl FnOnce(&Context<'_>) -> R) -> R {
+        self.with_metadata(None, evaluate)
+    }
+
+    /// Evaluates something about a document that has a score or the like.
+    pub fn with_metadata<R>(
+        &self,
+        metadata: Option<RawDocumentBuf>,
+        evaluate: impl FnOnce(&Context<'_>) -> R,
+    ) -> R {
         let random = || {
             let bytes = self.engine.ids().unique();
             let word = u64::from_be_bytes([
@@ -105,6 +122,8 @@ impl Surroundings {
         context.cluster_time = Some(self.cluster_time);
         context.collation = self.collation.as_ref();
         context.variables = self.variables.clone();
+        context.text = self.text.as_deref();
+        context.metadata = metadata;
         evaluate(&context)
     }
 
@@ -112,6 +131,17 @@ impl Surroundings {
     pub fn matches(&self, filter: &Filter, document: &RawDocument) -> Result<bool> {
         Ok(self.with(|context| filter.matches(document, context))?)
     }
+}
+
+/// The text index of a collection.
+pub(crate) fn text_index(collection: &Collection) -> Option<Arc<TextIndex>> {
+    let rules = collection.container.definition().index_rules.iter();
+    let derived = rules.filter(|rule| has_derived(rule) && is_usable(rule));
+    let mut specs = derived.filter_map(|rule| RawDocument::from_bytes(&rule.spec).ok());
+    specs.find_map(|spec| match Kind::of(spec) {
+        Some(Kind::Text(index)) => Some(Arc::new(index)),
+        _ => None,
+    })
 }
 
 /// A filter without variables; all documents where none is given.

@@ -4,6 +4,7 @@
 //! `$box`, `$center` and `$polygon` are in the plane of legacy coordinate pairs. Points are held as unit
 //! vectors on the sphere, so that neither poles nor the date line are special.
 
+mod cover;
 mod plane;
 mod shape;
 mod sphere;
@@ -12,6 +13,8 @@ use bson::RawDocument;
 
 use crate::error::{BAD_VALUE, Result, bail};
 use crate::values::{Ref, as_double, field, fields, items};
+pub use cover::{Area, Surface};
+pub(crate) use cover::{cover_value, pair_of};
 use plane::Flat;
 use shape::Shape;
 

@@ -8,6 +8,7 @@ use mayfly_engine::collection::{FieldKind, IndexField, IndexRule};
 
 use crate::{
     failure::{Failure, Result},
+    index_kinds::{Settled, settle},
     namespace::{Collection, id_index},
     service::to_raw,
 };
@@ -90,7 +91,7 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
             return Err(Failure::new(9, "The 'name' field is a required property of an index specification"));
         }
     };
-    let fields = key_fields(key)?;
+    let Settled { key, fields, options } = settle(key, key_fields(key)?, spec)?;
     let flag = |name: &str| match spec.get(name) {
         None => Ok(false),
         Some(Bson::Boolean(value)) => Ok(*value),
@@ -136,11 +137,13 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
         if fields.len() > 1 {
             return Err(cannot("TTL indexes are single-field indexes, compound indexes do not support TTL"));
         }
-        if fields[0].path.contains("$**") {
-            return Err(cannot("wildcard indexes do not support TTL"));
+        if fields[0].kind == FieldKind::Derived {
+            return Err(cannot(
+                "TTL indexes are on one field of dates: places, texts and all paths have none",
+            ));
         }
     }
-    let mut shown = doc! { "v": 2, "key": key.clone(), "name": &name };
+    let mut shown = doc! { "v": 2, "key": key, "name": &name };
     for (option, value) in spec {
         if !shown.contains_key(option)
             && !FORGOTTEN.contains(&option.as_str())
@@ -160,6 +163,7 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
     if let Some(seconds) = expire_after {
         shown.insert("expireAfterSeconds", seconds as i32);
     }
+    shown.extend(options);
     let rule = IndexRule {
         number: 0,
         name,
@@ -203,12 +207,15 @@ fn key_fields(key: &Document) -> Result<Vec<IndexField>> {
             (Some(number), _) if number == 0.0 || number.is_nan() => {
                 return Err(cannot("Values in the index key pattern cannot be 0."));
             }
-            (Some(_), _) if wildcard => FieldKind::Other,
+            (Some(_), _) if wildcard => FieldKind::Derived,
             (Some(number), _) if number > 0.0 => FieldKind::Up,
             (Some(_), _) => FieldKind::Down,
             (None, Bson::String(plugin)) => match plugin.as_str() {
+                "hashed" | "2dsphere" | "2d" if wildcard => {
+                    return Err(cannot(format!("An index of all paths cannot be '{plugin}'")));
+                }
                 "hashed" => FieldKind::Hashed,
-                "text" | "2dsphere" | "2d" => FieldKind::Other,
+                "text" | "2dsphere" | "2d" => FieldKind::Derived,
                 other => return Err(cannot(format!("Unknown index plugin '{other}'"))),
             },
             (None, other) => {

@@ -16,6 +16,7 @@ mod densify;
 mod documents;
 mod facet;
 mod fill;
+mod geo_near;
 mod graph_lookup;
 mod group;
 mod group_keys;
@@ -34,6 +35,7 @@ mod window_functions;
 use bson::{RawArray, RawDocument, RawDocumentBuf};
 
 pub use accumulators::{ACCUMULATORS, AccumulatorDefinition};
+pub use geo_near::GeoNear;
 pub use output::{Effect, Merge, Out, WhenMatched, WhenNotMatched};
 pub use window_functions::WINDOW_FUNCTIONS;
 
@@ -123,6 +125,8 @@ pub(crate) struct Place<'a> {
     pub(crate) facet: bool,
     /// Pipelines around this one.
     pub(crate) depth: usize,
+    /// Some stage asks for a score, so all others hand on what documents carry.
+    pub(crate) scored: bool,
 }
 
 /// What a definition makes of its operand.
@@ -164,6 +168,7 @@ pub const STAGES: &[&[StageDefinition]] = &[
     densify::STAGES,
     fill::STAGES,
     documents::STAGES,
+    geo_near::STAGES,
     output::STAGES,
 ];
 
@@ -204,11 +209,11 @@ impl Pipeline {
         if specifications.len() > STAGES_MAX {
             bail!(7749501, "Pipeline length must be no longer than {STAGES_MAX} stages.");
         }
-        let count = specifications.len();
+        let (count, scored) = (specifications.len(), mentions_metadata(stages));
         let (mut parsed, mut pipeline) =
             (Vec::new(), Pipeline { stages: Vec::new(), effect: None, source: None });
         for (at, specification) in specifications.into_iter().enumerate() {
-            let place = Place { names, first: at == 0, last: at + 1 == count, facet, depth };
+            let place = Place { names, first: at == 0, last: at + 1 == count, facet, depth, scored };
             parsed.push(parse_stage(specification, place)?);
         }
         let mut parsed = parsed.into_iter().peekable();
@@ -280,6 +285,11 @@ impl Pipeline {
         execution.finish()?;
         Ok(execution.take())
     }
+}
+
+/// Whether some stage asks for a score or a distance; only then do documents carry theirs.
+pub(crate) fn mentions_metadata(stages: &RawArray) -> bool {
+    stages.as_bytes().windows(5).any(|bytes| bytes == b"$meta")
 }
 
 fn parse_stage(specification: Ref<'_>, place: Place<'_>) -> Result<Parsed> {

@@ -1,9 +1,11 @@
 //! Where to look: from a filter to ranges of `_id` or of an index.
 //!
 //! A plan may be wider than the filter and is never narrower. Strings are only narrowed where no collation says what is
-//! equal; the values of a range are those of one type class.
+//! equal; the values of a range are those of one type class. Indexes of words, places and all paths are asked in
+//! `planner/searches.rs`.
 
 mod order;
+mod searches;
 
 use std::ops::Bound as End;
 
@@ -63,11 +65,18 @@ pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Opti
         return plan;
     }
     let mut rules = collection.container.definition().index_rules.iter().filter(|rule| is_usable(rule));
+    if let Some(query) = filter.text() {
+        // No other index says which documents have a word.
+        let mut rules = rules.filter(|rule| rule.filter.is_empty() || has_all(rule, &usable));
+        return rules.find_map(|rule| searches::by_text(rule, query, &usable)).unwrap_or(Plan::Scan);
+    }
     if let Some(hint) = hint {
         // Whoever names an index gets what it holds, also if that is not everything.
         let named = rules.find(|rule| rule.name == hint);
         return named.map_or(Plan::Scan, |rule| {
-            by_index(rule, &usable).map_or_else(|| whole(rule), |(_, plan)| plan)
+            let narrowed = by_index(rule, &usable).map(|(_, plan)| plan);
+            // A derived field has no values for most documents: nobody means only the others.
+            narrowed.unwrap_or_else(|| if has_derived(rule) { Plan::Scan } else { whole(rule) })
         });
     }
     // A partial index lacks the documents that its filter does not admit. A sparse one lacks those without a value, and
@@ -136,7 +145,7 @@ fn plain(bound: &Bound) -> bool {
         Bound::OneOf(values) => values.iter().all(scalar),
         Bound::Above(value, _) | Bound::Below(value, _) => scalar(value),
         Bound::Prefix(_) => false,
-        Bound::Exists => true,
+        Bound::Exists | Bound::Place(_) => true,
     }
 }
 
@@ -205,6 +214,11 @@ pub(crate) fn is_usable(rule: &IndexRule) -> bool {
     !rule.building && rule.has_entries() && !hidden
 }
 
+/// Whether an index has a derived field, and so lacks the documents without values in it.
+pub(crate) fn has_derived(rule: &IndexRule) -> bool {
+    rule.fields.iter().any(|field| field.kind == FieldKind::Derived)
+}
+
 /// Whether a field of an index lies below the same name as a field before it. If an array stands there, a condition on each
 /// may be kept by two of its items, and no key has both.
 pub(crate) fn shares_array(rule: &IndexRule, place: usize) -> bool {
@@ -218,6 +232,9 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut score = 0;
     let mut ranges = None;
+    if has_derived(rule) {
+        return searches::by_derived(rule, conditions);
+    }
     for (place, field) in rule.fields.iter().enumerate() {
         if prefixes.iter().any(|prefix| prefix.len() > PREFIX_BYTES_MAX) || shares_array(rule, place) {
             break;

@@ -1,9 +1,9 @@
-//! The filter language, as the engine asks for it: for partial indexes.
+//! The filter language and the kinds of indexes, as the engine asks for them.
 
 use std::sync::Arc;
 
 use bson::{DateTime, RawDocument};
-use mayfly_engine::collection::{Predicate, Predicates};
+use mayfly_engine::collection::{Derive, Predicate, Predicates};
 
 use crate::{
     context::Context,
@@ -12,7 +12,7 @@ use crate::{
     filter::Filter,
 };
 
-/// Reads the filters of partial indexes.
+/// Reads the filters of partial indexes, and the definitions of those with a derived field.
 pub struct Filters;
 
 impl Predicates for Filters {
@@ -23,6 +23,10 @@ impl Predicates for Filters {
             let random = || 0.0;
             filter.matches(document, &Context::new(DateTime::from_millis(0), &random)).unwrap_or(false)
         }))
+    }
+
+    fn derive(&self, spec: &RawDocument) -> std::result::Result<Derive, String> {
+        crate::derived::derive(spec)
     }
 }
 

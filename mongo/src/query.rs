@@ -5,7 +5,7 @@
 
 use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
 
-use bson::{RawBson, RawDocument, RawDocumentBuf};
+use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use mayfly_engine::{Direction, Timestamp};
 
 use crate::{
@@ -13,8 +13,9 @@ use crate::{
     capped::is_capped,
     covered::{Covered, covered},
     cursor::{Pull, Pulled, Source},
+    derived::place_paths,
     failure::{Failure, Result},
-    filter::Filter,
+    filter::{Filter, NO_TEXT_INDEX},
     filtering::Surroundings,
     namespace::Collection,
     planner::{Plan, in_order, plan},
@@ -24,6 +25,7 @@ use crate::{
     service::Mongo,
     session::Txn,
     sort::SortPattern,
+    text::asks_for_score,
 };
 
 /// The most bytes that a sort holds.
@@ -78,6 +80,33 @@ impl Query {
         }
     }
 
+    /// Refuses what only an index can say, where there is none.
+    fn check_searchable(&self) -> Result<()> {
+        if self.filter.mentions_text() {
+            if self.hint.is_some() {
+                return Err(Failure::bad_value("text and hint not allowed in same query"));
+            }
+            if self.surroundings.text.is_none() {
+                return Err(Failure::new(27, NO_TEXT_INDEX));
+            }
+            if self.filter.text().is_some() && matches!(self.plan(), Plan::Scan) {
+                let message = "error processing query: planner returned error :: caused by :: failed to use text index to \
+                               satisfy $text query (if text index is compound, are equality predicates given for all prefix \
+                               fields?)";
+                return Err(Failure::new(291, message));
+            }
+        }
+        if let (Some(path), Some(collection)) = (self.filter.near_path(), &self.collection)
+            && collection.container.is_collection()
+            && !place_paths(collection).iter().any(|indexed| indexed == path)
+        {
+            let message = "error processing query: planner returned error :: caused by :: unable to find index for \
+                           $geoNear query";
+            return Err(Failure::new(291, message));
+        }
+        Ok(())
+    }
+
     /// Where it looks.
     pub fn plan(&self) -> Plan {
         match &self.collection {
@@ -123,6 +152,7 @@ impl Query {
 
     /// Runs it, document by document.
     pub async fn open(self, mongo: &Mongo) -> Result<QuerySource> {
+        self.check_searchable()?;
         if let Some((plan, direction)) = self.plan_in_order() {
             let reader = self.collection.as_ref().map(|found| Reader::new(found, &plan, direction, None));
             let (skip, left, runs) = (self.skip, self.limit, Some(Runs::default()));
@@ -246,7 +276,11 @@ impl QuerySource {
         let mut bytes = 0;
         while let Some(found) = self.next_match(mongo, now).await? {
             let key = match &self.query.sort {
-                Some(sort) => self.query.surroundings.with(|context| sort.key(&found.document, context))?,
+                Some(sort) => {
+                    let metadata = self.metadata(&found.document);
+                    let surroundings = &self.query.surroundings;
+                    surroundings.with_metadata(metadata, |context| sort.key(&found.document, context))?
+                }
                 None => {
                     self.query.filter.distance(&found.document).map(RawBson::Double).into_iter().collect()
                 }
@@ -303,11 +337,28 @@ impl QuerySource {
         Ok(few)
     }
 
+    /// How far a document is from where distances are measured.
+    pub fn distance(&self, document: &RawDocument) -> Option<f64> {
+        self.query.filter.distance(document)
+    }
+
+    /// The score of a document in a text search, or its distance, for `$meta`.
+    pub fn metadata(&self, document: &RawDocument) -> Option<RawDocumentBuf> {
+        let Query { filter, surroundings, .. } = &self.query;
+        if let Some(distance) = filter.distance(document) {
+            return Some(rawdoc! { "geoNearDistance": distance });
+        }
+        filter.text()?;
+        let score = surroundings.with(|context| filter.text_score(document, context));
+        score.map(|score| rawdoc! { "textScore": score })
+    }
+
     /// What of a document is shown.
     pub fn project(&self, document: Body) -> Result<RawDocumentBuf> {
         match &self.query.projection {
             Some(projection) => {
-                Ok(self.query.surroundings.with(|context| projection.apply(&document, context))?)
+                let (metadata, surroundings) = (self.metadata(&document), &self.query.surroundings);
+                Ok(surroundings.with_metadata(metadata, |context| projection.apply(&document, context))?)
             }
             None => Ok(document.into_owned()),
         }
@@ -327,6 +378,14 @@ impl Source for QuerySource {
     fn is_done(&self) -> bool {
         self.left == Some(0) || self.sorted.as_ref().is_some_and(VecDeque::is_empty)
     }
+}
+
+/// Refuses to tell scores where no text is searched for.
+pub fn check_scores<'a>(filter: &Filter, askers: impl IntoIterator<Item = RawBsonRef<'a>>) -> Result<()> {
+    if !filter.mentions_text() && askers.into_iter().any(asks_for_score) {
+        return Err(Failure::new(40218, "query requires text score metadata, but it is not available"));
+    }
+    Ok(())
 }
 
 /// The name of the index that a hint means: a name, or a key pattern.

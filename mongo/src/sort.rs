@@ -135,8 +135,7 @@ impl Part {
     /// The smallest value (or the largest), and whether it came out of an array.
     fn key(&self, document: &RawDocument, context: &Context<'_>) -> (Value, bool) {
         if let Some(meta) = &self.meta {
-            let found = context.metadata.as_ref().and_then(|metadata| field(metadata, meta));
-            return (found.map_or(Value::Null, Value::from), false);
+            return (context.meta(document, meta).unwrap_or(Value::Null), false);
         }
         let (mut best, mut through_array): (Option<Value>, bool) = (None, false);
         let mut offer = |value: Ref<'_>| {

@@ -11,6 +11,24 @@ pub(crate) type Ref<'a> = RawBsonRef<'a>;
 /// A value of its own.
 pub(crate) type Value = RawBson;
 
+/// Where a document carries its scores through a pipeline: its first field. Clients have no name like it.
+pub(crate) const META: &str = "$meta:";
+
+/// A document that carries scores.
+pub(crate) fn carrying(document: &RawDocument, metadata: Ref<'_>) -> RawDocumentBuf {
+    let mut carrying = RawDocumentBuf::new();
+    put(&mut carrying, META, metadata);
+    fields(document)
+        .filter(|(name, _)| *name != META)
+        .for_each(|(name, value)| put(&mut carrying, name, value));
+    carrying
+}
+
+/// Whether a document carries scores.
+pub(crate) fn carries(document: &RawDocument) -> bool {
+    fields(document).next().is_some_and(|(name, _)| name == META)
+}
+
 /// The items of an array, as far as they can be read.
 pub(crate) fn items(array: &RawArray) -> impl Iterator<Item = Ref<'_>> {
     array.into_iter().map_while(std::result::Result::ok)

@@ -77,9 +77,16 @@ def documents(random):
 
 
 def indexes(random):
-    kind = random.randrange(6)
+    kind = random.randrange(8)
     if kind < 3:
         return []
+    if kind == 6:
+        # All paths, those below one, or those of a projection.
+        projection = random.choice([{}, {}, {"wildcardProjection": {"a": 1}}, {"wildcardProjection": {"a.b": 0, "n": 0}}])
+        return [SON(key={random.choice(["$**", "a.$**"]) if not projection else "$**": 1}, name="i", **projection)]
+    if kind == 7:
+        # No language: which words are too common to be searched for is not the same.
+        return [SON(key={"s": "text", "a": "text"}, name="i", default_language="none", weights={"s": random.choice([1, 3])})]
     made = SON((path, random.choice([1, -1])) for path in random.sample(["a", "b", "n", "a.b", "s"], random.choice([1, 1, 2])))
     more = {} if kind < 5 else random.choice([{"sparse": True}, {"partialFilterExpression": {"n": {"$gt": 1}}}])
     return [SON(key=made, name="i", **more)]

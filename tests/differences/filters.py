@@ -1,4 +1,4 @@
-"""Filters: every operator of the query language that needs no special index."""
+"""Filters: every operator of the query language but those for places."""
 
 from bson import SON
 
@@ -10,6 +10,8 @@ TYPES = ["double", "string", "object", "array", "binData", "objectId", "bool", "
 
 def filter(random, depth=2, is_top=True):
     made = SON()
+    if is_top and depth == 2 and random.random() < 0.05:
+        made["$text"] = SON({"$search": random.choice(["a", "ab", "a b", '"ab"', "-a b", "A é", "", "x y z"])}, **random.choice([{}, {"$caseSensitive": True}]))
     for _ in range(random.choice([0, 1, 1, 1, 2, 2, 3])):
         if depth and random.random() < 0.25:
             made.update(logic(random, depth - 1, is_top))

@@ -135,22 +135,3 @@ def test_too_many_and_wrong_indexes(collection):
             collection.database.command({"createIndexes": "c", "indexes": [{"key": key, "name": "n", **options}]})
         assert code is None or refused.value.code == code, (key, options, refused.value)
     assert list(collection.index_information()) == ["_id_"]
-
-
-def test_text_and_places(collection):
-    collection.insert_many(
-        [
-            {"_id": 1, "t": "the quick brown fox", "at": {"type": "Point", "coordinates": [0, 0]}},
-            {"_id": 2, "t": "lazy dogs sleep", "at": {"type": "Point", "coordinates": [10, 10]}},
-        ]
-    )
-    collection.create_index([("at", "2dsphere")])
-    near = {"at": {"$nearSphere": {"$geometry": {"type": "Point", "coordinates": [9, 9]}}}}
-    assert [d["_id"] for d in collection.find(near)] == [2, 1]
-    box = {"type": "Polygon", "coordinates": [[[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]]}
-    assert [d["_id"] for d in collection.find({"at": {"$geoWithin": {"$geometry": box}}})] == [1]
-    collection.create_index([("t", "text")])
-    # Not there yet, and refused.
-    with pytest.raises(OperationFailure) as refused:
-        list(collection.find({"$text": {"$search": "dog"}}))
-    assert "not supported" in str(refused.value)

@@ -15,16 +15,19 @@ use crate::{
     counting::Counting,
     cursor::{Cursor, Ready},
     error::MongoError,
+    expression::with_field,
     failure::{Failure, Result},
     filter::Filter,
-    filtering::Surroundings,
+    filtering::{Surroundings, text_index},
     namespace::{self, Collection},
+    near::Near,
     output,
-    pipeline::{Collections, Pipeline},
-    query::{Query, hint_name},
+    pipeline::{Collections, Pipeline, mentions_metadata},
+    query::{Query, check_scores, hint_name},
     service::to_raw,
     sort::SortPattern,
     stages,
+    values::{META, carrying},
 };
 
 /// Arguments.
@@ -159,10 +162,11 @@ async fn run_pipeline(
     surroundings: &Surroundings,
     hint: Option<String>,
 ) -> Result<VecDeque<RawDocumentBuf>> {
+    let near = Near::of(stages, collection.as_ref())?;
     let made = stages::make(call, collection.as_ref(), stages).await?;
     let (made, rest) = match made {
-        Some(documents) => (Some(documents), skip_first(stages)?),
-        None => (None, stages.to_owned()),
+        None if near.is_none() => (None, stages.to_owned()),
+        made => (made, skip_first(stages)?),
     };
     let pipeline = Pipeline::parse(&rest, &surroundings.names())?;
     if pipeline.effect().is_some() && is_linearizable(call)? {
@@ -176,23 +180,34 @@ async fn run_pipeline(
         return Err(Failure::new(73, "$documents is only valid with {aggregate: 1}"));
     }
     let reads = made.is_none() && !pipeline.has_source();
-    let has_filter = reads && matches!(stages::first(&rest)?, Some(("$match", _)));
-    let (filter, pipeline) = match stages::first(&rest)? {
+    let matched = match stages::first(&rest)? {
+        Some(("$match", RawBsonRef::Document(filter))) => Some(Filter::parse(filter, &surroundings.names())?),
+        _ => None,
+    };
+    let has_filter = reads && near.is_none() && matched.is_some();
+    let (filter, pipeline) = match (&near, matched) {
         // The reader filters; what it gives has passed the stage.
-        Some(("$match", RawBsonRef::Document(filter))) if reads => {
-            (Filter::parse(filter, &surroundings.names())?, pipeline.without_first())
+        (None, Some(filter)) if reads => (filter, pipeline.without_first()),
+        (_, Some(filter)) if filter.mentions_text() => {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(Failure::new(17313, message));
         }
+        (Some(near), _) => (near.filter(surroundings)?, pipeline),
         _ => (Filter::all(), pipeline),
     };
+    let scored = (&rest).into_iter().filter_map(std::result::Result::ok).take_while(|stage| {
+        stage.as_document().is_none_or(|stage| !matches!(stage.get("$group"), Ok(Some(_))))
+    });
+    check_scores(&filter, scored)?;
     let txn = call.view()?;
     let mut query = Query::new(collection, filter, surroundings.clone(), txn);
     query.hint = hint;
-    if let Some(counting) = Counting::of(&rest)?.filter(|_| reads) {
+    if let Some(counting) = Counting::of(&rest)?.filter(|_| reads && near.is_none()) {
         return counting.run(query, call).await;
     }
     let pipeline = match stages::at(&rest, usize::from(has_filter))? {
         // Where an index has the order, nothing need be held.
-        Some(("$sort", RawBsonRef::Document(order))) if reads => {
+        Some(("$sort", RawBsonRef::Document(order))) if reads && near.is_none() => {
             query.sort = Some(SortPattern::parse(order)?);
             match query.plan_in_order() {
                 Some(_) => pipeline.without_first(),
@@ -205,6 +220,7 @@ async fn run_pipeline(
         _ => pipeline,
     };
     let mut source = query.open(call.mongo).await?.reading_ahead();
+    let tells = mentions_metadata(&rest);
     let others = Others { call, surroundings, depth: 0 };
     let handle = Handle::current();
     let results = tokio::task::block_in_place(|| -> Result<VecDeque<RawDocumentBuf>> {
@@ -219,7 +235,7 @@ async fn run_pipeline(
             let mut keep = |documents: Vec<RawDocumentBuf>| {
                 for document in documents {
                     bytes += document.as_bytes().len();
-                    results.push_back(document);
+                    results.push_back(if tells { with_field(&document, META, None) } else { document });
                 }
                 if bytes > RESULT_BYTES_MAX {
                     return Err(Failure::new(146, "the results of the pipeline are too large"));
@@ -242,7 +258,21 @@ async fn run_pipeline(
                     if execution.is_done() {
                         break;
                     }
-                    execution.push_ref(&found.document)?;
+                    let metadata = tells.then(|| source.metadata(&found.document)).flatten();
+                    match (&near, metadata) {
+                        (None, None) => execution.push_ref(&found.document)?,
+                        (near, metadata) => {
+                            let distance = source.distance(&found.document).unwrap_or_default();
+                            let document = &*found.document;
+                            let mut told = near
+                                .as_ref()
+                                .map_or_else(|| document.to_owned(), |near| near.told(document, distance));
+                            if let Some(metadata) = metadata {
+                                told = carrying(&told, RawBsonRef::Document(&metadata));
+                            }
+                            execution.push(told)?;
+                        }
+                    }
                     if execution.has_results() {
                         keep(execution.take())?;
                     }
@@ -302,7 +332,9 @@ impl Collections for Others<'_> {
             return Ok(());
         }
         let txn = call.view().map_err(failed)?;
-        let query = Query::new(Some(found), filter.clone(), self.surroundings.clone(), txn);
+        let mut surroundings = self.surroundings.clone();
+        surroundings.text = text_index(&found);
+        let query = Query::new(Some(found), filter.clone(), surroundings, txn);
         let mut source = handle.block_on(query.open(call.mongo)).map_err(failed)?;
         while let Some(found) = handle.block_on(source.next(call.mongo, call.now)).map_err(failed)? {
             if !visit(found.document.into_owned())? {

@@ -126,7 +126,7 @@ async fn explained(
     let is_in_order = ordered.is_some();
     let (plan, direction) = ordered.unwrap_or_else(|| (query.plan(), Direction::Forward));
     let shown = filter.map(Document::try_from).transpose()?.unwrap_or_default();
-    let mut winning = plan_stage(&plan, missing, &shown, direction);
+    let mut winning = plan_stage(&plan, missing, &shown, query.filter.is_by_distance(), direction);
     if let Some(sort) = sort.filter(|sort| !sort.is_empty() && !is_in_order) {
         let pattern = Document::try_from(sort)?;
         winning = doc! { "stage": "SORT", "sortPattern": pattern, "memLimit": 104_857_600, "type": "simple", "inputStage": winning };
@@ -168,7 +168,13 @@ async fn explained(
     Ok(answer)
 }
 
-fn plan_stage(plan: &Plan, missing: bool, filter: &Document, direction: Direction) -> Document {
+fn plan_stage(
+    plan: &Plan,
+    missing: bool,
+    filter: &Document,
+    by_distance: bool,
+    direction: Direction,
+) -> Document {
     let way = if direction == Direction::Forward { "forward" } else { "backward" };
     match plan {
         _ if missing => doc! { "stage": "EOF" },
@@ -180,14 +186,30 @@ fn plan_stage(plan: &Plan, missing: bool, filter: &Document, direction: Directio
         },
         Plan::Index { name, spec, ranges } => {
             let spec = Document::from_reader(spec.as_slice()).unwrap_or_default();
-            doc! {
-                "stage": "FETCH", "filter": filter.clone(),
-                "inputStage": {
-                    "stage": "IXSCAN", "keyPattern": spec.get("key").cloned().unwrap_or(Bson::Null), "indexName": name,
-                    "isUnique": spec.get_bool("unique").unwrap_or(false), "direction": way,
-                    "seeks": ranges.len() as i32,
-                },
+            let key = spec.get_document("key").cloned().unwrap_or_default();
+            let scan = doc! {
+                "stage": "IXSCAN", "keyPattern": key.clone(), "indexName": name,
+                "isUnique": spec.get_bool("unique").unwrap_or(false),
+                "isSparse": spec.get_bool("sparse").unwrap_or(false),
+                "isPartial": spec.contains_key("partialFilterExpression"),
+                "indexVersion": 2, "direction": way, "seeks": ranges.len() as i32,
+            };
+            let fetch = doc! { "stage": "FETCH", "filter": filter.clone(), "inputStage": scan };
+            let on_places = |plugin: &str| key.values().any(|value| value.as_str() == Some(plugin));
+            if spec.contains_key("textIndexVersion") {
+                return doc! {
+                    "stage": "TEXT_MATCH", "indexPrefix": {}, "indexName": name,
+                    "parsedTextQuery": filter.get("$text").cloned().unwrap_or(Bson::Null), "textIndexVersion": 3,
+                    "inputStage": fetch,
+                };
             }
+            if by_distance {
+                let stage = if on_places("2d") { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" };
+                return doc! {
+                    "stage": stage, "keyPattern": key, "indexName": name, "indexVersion": 2, "inputStages": [fetch],
+                };
+            }
+            fetch
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     filtering::Surroundings,
     namespace,
     projection::Projection,
-    query::{Query, hint_name},
+    query::{Query, check_scores, hint_name},
     sort::SortPattern,
 };
 
@@ -120,6 +120,7 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
         Some(projection) => Some(Projection::parse_find(projection, &filter, &names)?),
         None => None,
     };
+    check_scores(&filter, [call.get("projection")?, call.get("sort")?].into_iter().flatten())?;
     let hint = hint_name(collection.as_ref(), call.get("hint")?)?;
     let bounds = IndexBounds::parse(call, collection.as_ref(), hint.as_deref())?;
     let txn = call.view()?;

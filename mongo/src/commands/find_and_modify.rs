@@ -13,7 +13,7 @@ use crate::{
     filtering::Surroundings,
     namespace,
     projection::Projection,
-    query::hint_name,
+    query::{check_scores, hint_name},
     sort::SortPattern,
     validation::Validator,
     writer::{Change, Done, Statement, Writer},
@@ -69,6 +69,8 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         None => Arc::new(Filter::all()),
     };
     let sort = call.document("sort")?.filter(|sort| !sort.is_empty()).map(SortPattern::parse).transpose()?;
+    // It shows what it changed, and not what it found.
+    check_scores(&Filter::all(), call.get("fields")?)?;
     let projection = match call.document("fields")?.filter(|fields| !fields.is_empty()) {
         Some(fields) => Some(Projection::parse_find(fields, &filter, &surroundings.names())?),
         None => None,

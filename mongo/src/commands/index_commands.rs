@@ -167,6 +167,15 @@ pub async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> 
         return Err(Failure::new(67, message));
     }
     let expires = wanted.expire_after;
+    let is_text = |spec: &Document| spec.contains_key("textIndexVersion");
+    if is_text(&wanted.spec)
+        && let Some(existing) = indexes::shown(collection).iter().find(|existing| is_text(existing))
+    {
+        let name = existing.get_str("name").unwrap_or_default();
+        let message =
+            format!("only one text index per collection allowed, found existing text index \"{name}\"");
+        return Err(Failure::new(67, message));
+    }
     // What an index holds is compared byte by byte: it could not keep such a promise.
     let (own, options) = (wanted.spec.get_document("collation").ok(), collection.options());
     let collation = own.or(options.get_document("collation").ok());
@@ -192,9 +201,6 @@ pub async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> 
             Ok(container) => container,
             Err(IndexRefused::Duplicate(document)) => {
                 return Err(duplicates::failure(collection, &wanted.rule.name, &wanted.spec, &document));
-            }
-            Err(IndexRefused::Other(mayfly_engine::Error::ParallelArrays)) => {
-                return Err(Failure::new(171, "cannot index parallel arrays"));
             }
             Err(IndexRefused::Other(error)) => return Err(error.into()),
         }

@@ -28,9 +28,7 @@ pub(super) const OPERATORS: &[Operator] = &[
             | "sortKey" | "searchScore" | "vectorSearchScore"),
         ) => {
             let name = name.to_string();
-            Ok(Expr::form(move |env| {
-                Ok(env.context.metadata.as_ref().and_then(|metadata| field(metadata, &name)).map(Value::from))
-            }))
+            Ok(Expr::form(move |env| Ok(env.context.meta(env.root, &name))))
         }
         Ref::String(name) => bail!(17308, "Unsupported argument to $meta: {name}"),
         _ => bail!(17307, "$meta only supports string arguments"),

@@ -5,6 +5,7 @@
 
 use super::leaf::Comparison;
 use super::{Filter, Node, Predicate};
+use crate::geo::Area;
 use crate::values::Value;
 
 /// A bound on the values of a path.
@@ -20,6 +21,8 @@ pub enum Bound {
     Prefix(String),
     /// The field is there.
     Exists,
+    /// A place in an area.
+    Place(Area),
 }
 
 /// A path and its bound.
@@ -97,6 +100,8 @@ fn bound(predicate: &Predicate) -> Option<Bound> {
         }
         Predicate::Pattern(pattern) => Bound::Prefix(pattern.prefix()?.to_string()),
         Predicate::Exists => Bound::Exists,
+        Predicate::Within(region) | Predicate::Intersects(region) => Bound::Place(region.area()),
+        Predicate::Near(near) => Bound::Place(near.area()),
         _ => return None,
     })
 }

@@ -54,6 +54,6 @@ pub const OPERATORS: &[QueryOperator] = &[
     operator("$sampleRate", "a share of the documents by chance"),
     operator("$alwaysTrue", "every document"),
     operator("$alwaysFalse", "no document"),
-    refused("$text", "a text search: needs a text index, 27"),
+    operator("$text", "documents with words of a search; needs a text index"),
     refused("$where", "JavaScript is not run, 2"),
 ];

@@ -12,6 +12,7 @@ use crate::expression::{Expression, Names};
 use crate::geo::{NearQuery, Region};
 use crate::path::Path;
 use crate::pattern::Pattern;
+use crate::text::TextQuery;
 use crate::values::{
     Ref, TYPES, Value, as_double, as_integer, field, fields, is_truthy, items, show, type_name,
 };
@@ -38,7 +39,23 @@ impl<'a> Place<'a> {
 }
 
 pub(super) fn parse_filter(filter: &RawDocument, names: &Names) -> Result<Node> {
-    parse_object(filter, Place { names, depth: 0, top: true })
+    let node = parse_object(filter, Place { names, depth: 0, top: true })?;
+    if texts(&node)? > 1 {
+        bail!(BAD_VALUE, "Too many text expressions");
+    }
+    Ok(node)
+}
+
+/// How many text searches there are; what is not so cannot be asked of an index of words.
+fn texts(node: &Node) -> Result<usize> {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(texts).sum(),
+        Node::Nor(nodes) if nodes.iter().map(texts).sum::<Result<usize>>()? > 0 => {
+            bail!(BAD_VALUE, "text expression not allowed in nor")
+        }
+        Node::Text(_) => Ok(1),
+        _ => Ok(0),
+    }
 }
 
 /// Parses what `$pull` and an array filter say about an item: conditions on its fields.
@@ -114,7 +131,8 @@ fn parse_top(name: &str, value: Ref<'_>, place: Place<'_>) -> Result<Option<Node
             _ => bail!(FAILED_TO_PARSE, "{name} must be an integer value of 1"),
         },
         "$where" => bail!(BAD_VALUE, "$where is not supported: this server does not run JavaScript"),
-        "$text" => bail!(27, "text search is not supported: no index could answer $text"),
+        "$text" if !place.top => bail!(BAD_VALUE, "$text can only be applied to the top-level document"),
+        "$text" => Node::Text(Box::new(TextQuery::parse(value)?)),
         _ => bail!(
             BAD_VALUE,
             "unknown top level operator: {name}. If you have a field name that starts with a '$' symbol, consider \

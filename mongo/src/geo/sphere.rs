@@ -17,6 +17,21 @@ impl Vector {
         Vector { x: latitude.cos() * longitude.cos(), y: latitude.cos() * longitude.sin(), z: latitude.sin() }
     }
 
+    /// Longitude and latitude.
+    pub(crate) fn degrees(self) -> [f64; 2] {
+        [self.y.atan2(self.x).to_degrees(), self.z.atan2(self.x.hypot(self.y)).to_degrees()]
+    }
+
+    /// The middle of some points; none if they have none.
+    pub(crate) fn middle(points: impl Iterator<Item = Vector>) -> Option<Vector> {
+        let sum = points.fold(Vector { x: 0.0, y: 0.0, z: 0.0 }, |sum, point| Vector {
+            x: sum.x + point.x,
+            y: sum.y + point.y,
+            z: sum.z + point.z,
+        });
+        sum.unit()
+    }
+
     fn dot(self, other: Vector) -> f64 {
         self.x * other.x + self.y * other.y + self.z * other.z
     }

@@ -14,7 +14,19 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Ref::Document(filter) = operand else {
         bail!(15959, "the match filter must be an expression in an object")
     };
-    Ok(Parsed::Stage(Box::new(Match(Filter::parse(filter, place.names)?))))
+    let filter = Filter::parse(filter, place.names)?;
+    // Only whoever reads a collection can ask its index. A pipeline within another has the context of the one around it.
+    if filter.mentions_text() && (!place.first || place.depth > 0) {
+        bail!(17313, "$match with $text is only allowed as the first pipeline stage");
+    }
+    if filter.is_by_distance() {
+        bail!(
+            5626500,
+            "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting \
+             geospatial data. If you do not need sort, consider using $geoWithin instead."
+        );
+    }
+    Ok(Parsed::Stage(Box::new(Match(filter))))
 }
 
 struct Match(Filter);

@@ -1,10 +1,12 @@
 //! `$project`, `$addFields`, `$unset`, `$replaceRoot`: one document becomes another.
 
+use bson::{RawDocument, RawDocumentBuf};
+
 use super::{Parsed, Place, StageDefinition, each, options};
 use crate::error::{MISSING_FIELD, Result, bail};
 use crate::expression::Expression;
 use crate::projection::Projection;
-use crate::values::{Ref, Value, field, items, show, type_name_opt};
+use crate::values::{META, Ref, Value, carrying, field, items, show, type_name_opt};
 
 pub(super) const STAGES: &[StageDefinition] = &[
     StageDefinition { name: "$project", help: "fields kept, left out or computed", parse: project },
@@ -24,7 +26,19 @@ fn project(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
         bail!(15969, "$project specification must be an object")
     };
     let projection = Projection::parse_project(specification, place.names)?;
-    Ok(each(move |document, context| projection.apply(&document, context).map(Some)))
+    let scored = place.scored;
+    Ok(each(move |document, context| {
+        let projected = projection.apply(&document, context)?;
+        Ok(Some(if scored { with_metadata(projected, &document) } else { projected }))
+    }))
+}
+
+/// What a document becomes, with the score that it carries.
+fn with_metadata(becomes: RawDocumentBuf, document: &RawDocument) -> RawDocumentBuf {
+    match field(document, META) {
+        Some(metadata) => carrying(&becomes, metadata),
+        _ => becomes,
+    }
 }
 
 fn add_fields(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
@@ -73,8 +87,9 @@ fn replace_with(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
 }
 
 fn replaced(what: &'static str, root: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
-    let root = Expression::parse(root, place.names)?;
+    let (root, scored) = (Expression::parse(root, place.names)?, place.scored);
     Ok(each(move |document, context| match root.evaluate(&document, context)? {
+        Some(Value::Document(object)) if scored => Ok(Some(with_metadata(object, &document))),
         Some(Value::Document(object)) => Ok(Some(object)),
         other => {
             let other = other.as_ref().map(Value::as_raw_bson_ref);

@@ -11,7 +11,10 @@ use mayfly_engine::{
     secondary::encode_bound,
 };
 
-use super::{PREFIX_BYTES_MAX, Plan, by_index, has_all, is_simple, is_usable, plain, shares_array};
+use super::searches::has_number;
+use super::{
+    PREFIX_BYTES_MAX, Plan, by_index, has_all, has_derived, is_simple, is_usable, plain, shares_array,
+};
 use crate::{
     filter::{Bound, Condition, Filter},
     namespace::Collection,
@@ -29,8 +32,13 @@ pub fn in_order(
     collated: bool,
     hint: Option<&str>,
 ) -> Option<(Plan, Direction)> {
-    let is_plain = collection.container.is_collection() && !collated && !filter.is_by_distance();
-    if !is_plain || order.is_empty() || order.len() > FIELDS_MAX {
+    let is_plain = collection.container.is_collection() && !collated;
+    if !is_plain
+        || filter.text().is_some()
+        || filter.is_by_distance()
+        || order.is_empty()
+        || order.len() > FIELDS_MAX
+    {
         return None;
     }
     // A number may name an item of an array, and the index has items by the array's path too.
@@ -70,6 +78,10 @@ fn along(
             _ => None,
         })
     };
+    // It lacks the documents without values in that field.
+    if has_derived(rule) {
+        return None;
+    }
     let mut prefix = Vec::new();
     let mut told = 0;
     for (place, field) in rule.fields.iter().enumerate() {
@@ -104,11 +116,6 @@ fn along(
     let ranges = vec![CollectionRange::beginning_with(rule.number, prefix)];
     let plan = Plan::Index { name: rule.name.clone(), spec: rule.spec.clone(), ranges };
     Some((4 * told, plan, direction))
-}
-
-/// Whether a step of a path names an item of an array.
-fn has_number(path: &str) -> bool {
-    path.split('.').any(|step| step.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether a value stands in an index where it stands in the order. A long one may have been cut; an empty array, which comes

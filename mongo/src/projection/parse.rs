@@ -186,7 +186,9 @@ impl<'a> Parser<'a> {
         let kind = match dialect {
             Dialect::Add => ProjectionKind::Addition,
             _ if included.is_some() || computed => ProjectionKind::Inclusion,
-            _ if excluded.is_some() || modified || id == Some(true) => ProjectionKind::Exclusion,
+            // Parts and scores of fields are shown beside all others, unless `_id` is asked for by name.
+            _ if excluded.is_some() || id == Some(true) => ProjectionKind::Exclusion,
+            _ if modified && id.is_none() => ProjectionKind::Exclusion,
             _ => ProjectionKind::Inclusion,
         };
         if positional && kind == ProjectionKind::Exclusion {

@@ -6,4 +6,5 @@ mod literal;
 mod oracle;
 mod orders;
 mod scripts;
+mod searches;
 mod subject;

@@ -8,7 +8,7 @@ use crate::commands::Ours;
 use crate::literal;
 
 /// Values that stand close to each other in an order, or do not stand in an index as they are.
-fn value() -> impl Strategy<Value = String> {
+pub fn value() -> impl Strategy<Value = String> {
     const PLAIN: &str = "null; []; {}; 0; -0.0; 1; 1.5; NumberLong(1); NumberDecimal(\"1\"); NaN; \"\"; \"a\"; \"a\\u0000\"; \
         true; false; undefined; MinKey; MaxKey; {x: 1}; {x: null}; /a/; BinData(0, \"AA==\"); ISODate(0)";
     let plain = prop::sample::select(PLAIN.split("; ").collect::<Vec<_>>());
