@@ -4,7 +4,8 @@
 //! a ranking says what it wants to know ([`Plan::ranking`]), is told about all texts at once ([`Plan::run_ranked`]) and
 //! about each as its document is pushed ([`RankedRun::push`]). The rows are those of a run that reads every text.
 //!
-//! ORDER BY VectorDistance likewise says what it wants to be near to ([`Plan::nearest`]).
+//! ORDER BY VectorDistance likewise says what it wants to be near to ([`Plan::nearest`]), and so does a ranking that has
+//! distances among its scores ([`Plan::ranked_nearest`]).
 //!
 //! Where only the first rows are wanted, not every document has to be pushed: [`Ranking::wanted`] says how many rows by
 //! each score are enough.
@@ -21,7 +22,7 @@ use crate::error::EvalError;
 use crate::functions::{full_text, vector};
 use crate::operators::rank::constant_terms;
 use crate::operators::stage::Stage;
-use crate::plan::{Bound, Input, PathStep, Score, Sort, SortDirection};
+use crate::plan::{Bound, Input, PathStep, Score, SortDirection};
 use crate::query::Plan;
 use crate::value::{Document, Object, Value};
 
@@ -55,51 +56,56 @@ pub struct Nearest {
 impl Plan {
     /// What the rows have to be near to, if they are sorted by nothing but that, and an index may say which ones are.
     pub fn nearest(&self, settings: &Settings) -> Option<Nearest> {
-        let path = self.nearest_path()?.to_vec();
+        self.nearest_path()?;
         let sort = self.bound().block.order.first()?;
-        let Bound::VectorDistance { args, .. } = &sort.key else { return None };
-        let vector = args.iter().take(2).find_map(Bound::constant).and_then(vector::numbers)?;
-        let named = match args.get(3) {
-            None => Value::Undefined,
-            Some(options) => match options.constant()? {
-                options @ Value::Object(_) => options.property("distanceFunction"),
-                // Then there is no distance at all.
-                _ => return None,
-            },
-        };
-        let distance = match (&named, settings.distance_function(&path)) {
-            (Value::String(name), _) => Distance::named(name)?,
-            (Value::Undefined, Some(policy)) => Distance::named(policy)?,
-            (Value::Undefined, None) => Distance::Cosine,
-            _ => return None,
-        };
+        let nearest = nearest_of(&sort.key, settings)?;
         // Where far rows come first, so do those without a distance.
         let is_nearest_first = match sort.direction {
             SortDirection::MostSimilar => true,
             SortDirection::Fixed(direction) => {
-                direction == Direction::Descending && distance != Distance::Euclidean
+                direction == Direction::Descending && nearest.target.distance() != Distance::Euclidean
             }
         };
-        let target = Target::new(&vector, distance).filter(|_| is_nearest_first)?;
-        Some(Nearest { path, target })
+        is_nearest_first.then_some(nearest)
     }
 
     /// The names on the way to the vectors that [`Plan::nearest`] is about. None if the query asks for all to be compared.
     pub fn nearest_path(&self) -> Option<&[String]> {
+        let block = &self.bound().block;
+        let is_plain = self.is_of_documents() && block.rank.is_none() && !block.distinct;
+        match &block.order[..] {
+            [sort] if is_plain => compared_path(&sort.key),
+            _ => None,
+        }
+    }
+
+    /// What the rows of a ranking have to be near to, for each score of vectors about which an index may say that.
+    pub fn ranked_nearest(&self, settings: &Settings) -> Vec<Option<Nearest>> {
+        let nearest = |score: &Score| match score {
+            Score::Vector { distance } => nearest_of(distance, settings),
+            Score::Text { .. } => None,
+        };
+        self.bound().block.rank.iter().flat_map(|rank| &rank.scores).map(nearest).collect()
+    }
+
+    /// The names on the way to the vectors of each score that [`Plan::ranked_nearest`] is about.
+    pub fn ranked_paths(&self) -> Vec<Option<&[String]>> {
+        fn path(score: &Score) -> Option<&[String]> {
+            match score {
+                Score::Vector { distance } => compared_path(distance),
+                Score::Text { .. } => None,
+            }
+        }
+        self.bound().block.rank.iter().flat_map(|rank| &rank.scores).map(path).collect()
+    }
+
+    /// Whether each row is of one document, and nothing but that.
+    fn is_of_documents(&self) -> bool {
         let (bound, block) = (self.bound(), &self.bound().block);
         let is_document = |slot| bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
-        let is_plain = matches!(block.input, Input::Documents { .. })
+        matches!(block.input, Input::Documents { .. })
             && block.group.is_none()
-            && block.rank.is_none()
-            && !block.distinct
-            && block.sources.iter().all(|source| is_document(source.slot));
-        let [Sort { key: Bound::VectorDistance { args, path, .. }, .. }] = &block.order[..] else {
-            return None;
-        };
-        let is_brute = args.get(2).is_some_and(|brute| !matches!(brute.constant(), Some(Value::Bool(false))));
-        // One of the two is the path, so the other has to be constant.
-        let has_target = args.iter().take(2).filter(|arg| arg.constant().is_some()).count() == 1;
-        path.as_deref().filter(|_| is_plain && !is_brute && has_target)
+            && block.sources.iter().all(|source| is_document(source.slot))
     }
 
     /// What an index of words has to know to rank the rows; none if the query ranks nothing, or by something else than
@@ -107,11 +113,7 @@ impl Plan {
     pub fn ranking(&self) -> Option<Ranking> {
         let (bound, block) = (self.bound(), &self.bound().block);
         let rank = block.rank.as_ref()?;
-        let is_document = |slot| bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
-        let is_plain = matches!(block.input, Input::Documents { .. })
-            && block.group.is_none()
-            && block.sources.iter().all(|source| is_document(source.slot));
-        if !is_plain {
+        if !self.is_of_documents() {
             return None;
         }
         let text_of = |score: &Score| match score {
@@ -125,8 +127,7 @@ impl Plan {
         let scores: Vec<_> = rank.scores.iter().map(text_of).collect::<Option<_>>()?;
         // A negative weight asks for the worst rows, and DISTINCT may need more than are given.
         let best_only = !rank.fuses || rank.weights.iter().all(|weight| *weight >= 0.0);
-        let by_words = scores.iter().all(Option::is_some) && best_only && !block.distinct;
-        let wanted = block.limit.filter(|_| by_words).map(|limit| {
+        let wanted = block.limit.filter(|_| best_only && !block.distinct).map(|limit| {
             let rows = limit.saturating_add(block.offset);
             if rank.fuses && scores.len() > 1 { candidates(rows) } else { rows }
         });
@@ -146,6 +147,37 @@ impl Plan {
         }
         Ok(RankedRun { stage, context })
     }
+}
+
+/// What vectors have to be near to for a distance to be small, whatever the function.
+fn nearest_of(distance: &Bound, settings: &Settings) -> Option<Nearest> {
+    let path = compared_path(distance)?.to_vec();
+    let Bound::VectorDistance { args, .. } = distance else { return None };
+    let vector = args.iter().take(2).find_map(Bound::constant).and_then(vector::numbers)?;
+    let named = match args.get(3) {
+        None => Value::Undefined,
+        Some(options) => match options.constant()? {
+            options @ Value::Object(_) => options.property("distanceFunction"),
+            // Then there is no distance at all.
+            _ => return None,
+        },
+    };
+    let distance = match (&named, settings.distance_function(&path)) {
+        (Value::String(name), _) => Distance::named(name)?,
+        (Value::Undefined, Some(policy)) => Distance::named(policy)?,
+        (Value::Undefined, None) => Distance::Cosine,
+        _ => return None,
+    };
+    Some(Nearest { path, target: Target::new(&vector, distance)? })
+}
+
+/// The path whose vectors a distance compares with one that is known. None if all have to be compared.
+fn compared_path(distance: &Bound) -> Option<&[String]> {
+    let Bound::VectorDistance { args, path, .. } = distance else { return None };
+    let is_brute = args.get(2).is_some_and(|brute| !matches!(brute.constant(), Some(Value::Bool(false))));
+    // One of the two is the path, so the other has to be constant.
+    let has_target = args.iter().take(2).filter(|arg| arg.constant().is_some()).count() == 1;
+    path.as_deref().filter(|_| !is_brute && has_target)
 }
 
 /// A ranking whose texts are known by an index.

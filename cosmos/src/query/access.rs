@@ -22,7 +22,7 @@ mod words;
 pub use partition::narrowed;
 pub use specs::Indexes;
 pub use vectors::ByVector;
-pub use words::Ranks;
+pub use words::{Ranks, VectorRank};
 
 use mayfly_engine::{Access, Container, Direction, Engine, HashRange, Timestamp};
 use mayfly_sql::{Hints, PathStep, Plan, Ties, ast::Direction as Sort};
@@ -42,7 +42,7 @@ pub struct AccessPlan {
     pub reading: Reading,
     /// Paths whose values the entries of the index have, if it pays to look at them before the documents are read.
     pub entry_paths: Vec<Vec<String>>,
-    /// The full-text indexes that rank the rows.
+    /// The full-text and vector indexes that rank the rows.
     pub ranks: Option<Ranks>,
     /// The vector index that tells which documents are nearest.
     pub by_vector: Option<ByVector>,

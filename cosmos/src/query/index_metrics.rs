@@ -47,8 +47,9 @@ impl IndexMetrics {
         }
         metrics.add_equalities(container, plan);
         metrics.add_order(container, plan);
-        if let Some(path) = plan.nearest_path().filter(|path| container.vector_index(path).is_some()) {
-            let path: String = path.iter().map(|name| format!("/{name}")).collect();
+        let vectors = plan.nearest_path().into_iter().chain(plan.ranked_paths().into_iter().flatten());
+        for path in vectors.filter(|path| container.vector_index(path).is_some()) {
+            let path = path.iter().map(|name| format!("/{name}")).collect();
             metrics.used.push(Single { path, condition: String::new() });
         }
         metrics

@@ -78,6 +78,11 @@ impl Target {
         NORMS.contains(&norm).then_some(Self { direction, norm, distance })
     }
 
+    /// How distances from it are measured.
+    pub fn distance(&self) -> Distance {
+        self.distance
+    }
+
     /// What a code says about its vector. None for a vector that has no distance.
     pub fn nearness(&self, code: &[u8]) -> Option<Nearness> {
         let Some((head, parts)) = code.split_at_checked(HEAD) else { return Some(Nearness::UNKNOWN) };

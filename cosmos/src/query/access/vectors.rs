@@ -29,7 +29,10 @@ impl Planner<'_> {
         plan: &Plan,
         access: &mut AccessPlan,
     ) -> Result<(), ApiError> {
-        let Some((by, path)) = self.vector_index(plan) else { return Ok(()) };
+        let Some(path) = plan.nearest_path() else { return Ok(()) };
+        let (Some(index), Some(epoch)) = (self.vector_index(path), self.container.whole_index()) else {
+            return Ok(());
+        };
         if let Access::Index(walk) = &access.access {
             let part = IndexAccess { also: Vec::new(), relies: Reliance::Nothing, ..walk.clone() };
             let estimates = engine.estimate(self.container, &[part], FEW_DOCUMENTS).await?;
@@ -37,24 +40,23 @@ impl Planner<'_> {
                 return Ok(());
             }
         }
-        access.by_vector = Some(by);
-        access.indexes = Indexes { vectors: vec![path], ..Indexes::default() };
+        access.by_vector = Some(ByVector { epoch, index });
+        access.indexes = Indexes { vectors: vector_spec(path).into_iter().collect(), ..Indexes::default() };
         Ok(())
     }
 
-    /// The index of what the rows have to be near to, and its path: nothing that the server adds or computes.
-    fn vector_index(&self, plan: &Plan) -> Option<(ByVector, String)> {
-        let names = plan.nearest_path()?;
-        let first = names.first()?.as_str();
+    /// The index of the vectors at a path: nothing that the server adds or computes.
+    pub(super) fn vector_index(&self, path: &[String]) -> Option<u16> {
+        let first = path.first()?.as_str();
         // A document of a collection is not what is stored, but what is shown of it.
-        if SYSTEM_PROPERTIES.contains(&first)
-            || self.computed.contains(&first)
-            || self.container.is_collection()
-        {
-            return None;
-        }
-        let (index, epoch) = (self.container.vector_index(names)?, self.container.whole_index()?);
-        let path = Path::from_segments(names.iter().map(String::as_str))?;
-        Some((ByVector { epoch, index }, path.to_string()))
+        let is_stored = !SYSTEM_PROPERTIES.contains(&first)
+            && !self.computed.contains(&first)
+            && !self.container.is_collection();
+        self.container.vector_index(path).filter(|_| is_stored)
     }
+}
+
+/// A vector index as explanations name it.
+pub(super) fn vector_spec(path: &[String]) -> Option<String> {
+    Path::from_segments(path.iter().map(String::as_str)).map(|path| path.to_string())
 }

@@ -4,20 +4,33 @@ use mayfly_engine::{Container, IndexAccess, IndexName, Lookup, ValueRange};
 use mayfly_sql::{PathStep, Plan, hints::Selects};
 use mayfly_value::{path::Path, text::stem_key};
 
-use super::{AccessPlan, Planner, candidates::Candidate, names};
+use super::{AccessPlan, Planner, candidates::Candidate, names, vectors::vector_spec};
 use crate::resource::SYSTEM_PROPERTIES;
 
-/// The full-text indexes that a ranking goes by.
+/// The full-text and vector indexes that a ranking goes by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranks {
     /// The generation of the index.
     pub epoch: u32,
     /// The index of each score's text; none for a score of vectors.
     pub indexes: Vec<Option<u16>>,
+    /// The index of each score's vectors.
+    pub vectors: Vec<VectorRank>,
+}
+
+/// How a ranking knows the vectors of a score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VectorRank {
+    /// It is not a score of vectors.
+    OfText,
+    /// By an index.
+    Index(u16),
+    /// By the documents.
+    Read,
 }
 
 impl Planner<'_> {
-    /// The walk of a ranking whose texts all have an index.
+    /// The walk of a ranking whose texts all have an index, or its vectors.
     pub(super) fn ranked(&self, plan: &Plan) -> Option<AccessPlan> {
         let ranking = plan.ranking()?;
         // A document of a collection is not what is stored, but what is shown of it.
@@ -27,11 +40,22 @@ impl Planner<'_> {
             None => Some(None),
         };
         let indexes: Vec<_> = ranking.scores.iter().map(index).collect::<Option<_>>()?;
+        let vector = |(score, path): (&Option<mayfly_sql::TextScore>, Option<&[String]>)| match score {
+            Some(_) => VectorRank::OfText,
+            None => path.and_then(|path| self.vector_index(path)).map_or(VectorRank::Read, VectorRank::Index),
+        };
+        let paths = plan.ranked_paths();
+        let vectors: Vec<_> = ranking.scores.iter().zip(paths.iter().copied()).map(vector).collect();
         let mut access = self.documents();
         access.indexes.texts =
             indexes.iter().flatten().filter_map(|n| text_spec(self.container, *n)).collect();
-        access.ranks = Some(Ranks { epoch, indexes }).filter(|_| !access.indexes.texts.is_empty());
-        access.ranks.is_some().then_some(access)
+        let serves_vectors = ranking.wanted.is_some() && !vectors.contains(&VectorRank::Read);
+        if serves_vectors {
+            access.indexes.vectors = paths.into_iter().flatten().filter_map(vector_spec).collect();
+        }
+        let is_served = !access.indexes.texts.is_empty() || !access.indexes.vectors.is_empty();
+        access.ranks = Some(Ranks { epoch, indexes, vectors });
+        is_served.then_some(access)
     }
 
     /// What the filter says about words: one candidate for each word that has to be there, or for each list of words of

@@ -7,7 +7,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use mayfly_engine::DocumentPlace;
+use mayfly_engine::{DocumentPlace, Neighbours};
 use mayfly_sql::{After, Nearest};
 use mayfly_value::vector::code::Nearness;
 
@@ -49,26 +49,18 @@ impl PageRun<'_> {
             return Ok(None);
         }
         let search = self.engine.search(self.container, self.scope, by.epoch, self.now).await?;
-        let mut neighbours = search.vectors(by.index, &target).await?;
+        let neighbours = search.vectors(by.index, &target).await?;
         let mut page = Rows::new(rows_max, self.access.choice);
         page.walked = neighbours.compared();
-        let read_max = READ_MAX.max(neighbours.compared() / READ_PART);
         let source = self.source(self.access);
         let mut run = plan.run_window(self.context(), window).map_err(failed)?;
-        let mut enough = Enough::new(self.wanted(&page));
-        let mut read = 0;
-        while let Some(nearest) = neighbours.nearest() {
-            if enough.excludes(nearest) {
-                let found = run.finish().map_err(failed)?;
-                found.rows.iter().for_each(|row| page.add(row));
-                page.next_from(found.progress, found.next.map(|place| From::Row(After::Place(place))));
-                return Ok(Some(page));
-            }
-            let some: Vec<_> = neighbours.by_ref().take(READ_ROWS).collect();
-            read += some.len();
-            if some.is_empty() || read > read_max {
-                return Ok(None);
-            }
+        let mut approach = Approach::new(neighbours, self.wanted(&page));
+        loop {
+            let some = match approach.next() {
+                Next::Read(some) => some,
+                Next::Unknown => return Ok(None),
+                Next::Enough => break,
+            };
             let places: Vec<DocumentPlace> = some.iter().map(|(_, place)| place.clone()).collect();
             let mut some = some.iter();
             for document in search.read(&places).await? {
@@ -80,12 +72,55 @@ impl PageRun<'_> {
                 // Documents come as they were asked for; some may be gone.
                 let known = some.find(|(_, known)| *known == place);
                 if let (true, Some((nearness, _))) = (run.taken() > before, known) {
-                    enough.take(nearness);
+                    approach.took(nearness);
                 }
             }
         }
-        // Rows without a distance come after these, and no index lists them.
-        Ok(None)
+        let found = run.finish().map_err(failed)?;
+        found.rows.iter().for_each(|row| page.add(row));
+        page.next_from(found.progress, found.next.map(|place| From::Row(After::Place(place))));
+        Ok(Some(page))
+    }
+}
+
+/// Which documents to read to have the nearest rows.
+pub(super) struct Approach {
+    neighbours: Neighbours,
+    enough: Enough,
+    /// How many more documents may be read.
+    left: usize,
+}
+
+/// What to do next.
+pub(super) enum Next {
+    /// Read these.
+    Read(Vec<(Nearness, DocumentPlace)>),
+    /// Nothing: the nearest rows are among those that were read.
+    Enough,
+    /// Look at all documents: the nearest rows cost too much, or there are too few. Those without a distance come after
+    /// them, and no index lists them.
+    Unknown,
+}
+
+impl Approach {
+    /// Until there are `wanted` rows.
+    pub(super) fn new(neighbours: Neighbours, wanted: usize) -> Self {
+        let left = READ_MAX.max(neighbours.compared() / READ_PART);
+        Self { neighbours, enough: Enough::new(wanted), left }
+    }
+
+    pub(super) fn next(&mut self) -> Next {
+        if self.neighbours.nearest().is_some_and(|nearest| self.enough.excludes(nearest)) {
+            return Next::Enough;
+        }
+        let some: Vec<_> = self.neighbours.by_ref().take(READ_ROWS.min(self.left)).collect();
+        self.left -= some.len();
+        if some.is_empty() { Next::Unknown } else { Next::Read(some) }
+    }
+
+    /// A document that was read gave a row.
+    pub(super) fn took(&mut self, nearness: &Nearness) {
+        self.enough.take(nearness);
     }
 }
 

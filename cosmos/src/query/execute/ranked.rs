@@ -1,21 +1,26 @@
-//! Rankings by full-text indexes: the index says how often each text has the terms, and only documents that can be among
-//! the rows are read.
+//! Rankings by full-text and vector indexes: they say how often each text has the terms and how near each vector can be,
+//! and only documents that can be among the rows are read.
 //!
 //! By each score the best rows are those whose texts have the terms, by score; then those that have none, then those that
 //! have no text, each in the order of documents. So documents are read in that order until there are as many rows as are
-//! wanted. The language ranks what it is given, as if it had been given all.
+//! wanted; for a score of vectors, until none that is left can be nearer. The language ranks what it is given, as if it
+//! had been given all.
 
 use std::collections::HashMap;
 
 use mayfly_engine::{DocumentPlace, Found, PageLimit, Search, TextAnswer, TextQuestion};
-use mayfly_sql::{PathStep, RankedRun, Ranking, TextScore};
+use mayfly_sql::{Nearest, PathStep, RankedRun, Ranking, TextScore};
 use mayfly_value::{bson::RawBsonRef, path::Path};
 
-use super::{PAGE_BYTES_MAX, PageRun, SCAN_ROWS, rows::Rows};
+use super::{
+    PAGE_BYTES_MAX, PageRun, SCAN_ROWS,
+    nearest::{Approach, Next},
+    rows::Rows,
+};
 use crate::{
     error::ApiError,
     query::{
-        access::Ranks,
+        access::{Ranks, VectorRank},
         request::failed,
         source::{Item, Source, text_of},
     },
@@ -51,9 +56,16 @@ impl PageRun<'_> {
         let mut feed = Feed { texts, answers, run, source, pushed: HashMap::new(), page };
         // Without a word in any text there are no scores, and rows are in the order of documents alone.
         let has_words = feed.answers.iter().flatten().all(|answer| answer.totals.words > 0.0);
-        match ranking.wanted.filter(|_| has_words) {
-            Some(wanted) => feed.best(&ranking, wanted).await?,
-            None => feed.all().await?,
+        let nearest = plan.ranked_nearest(&self.request.settings);
+        let mut is_whole = false;
+        if let Some(wanted) = ranking.wanted.filter(|_| has_words) {
+            is_whole = feed.nearest(&nearest, &ranks.vectors, wanted).await?;
+            if is_whole {
+                feed.best(&ranking, wanted).await?;
+            }
+        }
+        if !is_whole {
+            feed.all().await?;
         }
         Ok(Some(feed.run.finish().map_err(failed)?.iter().map(text_of).collect()))
     }
@@ -87,14 +99,51 @@ impl Short {
 }
 
 impl Feed<'_, '_> {
-    /// Pushes all documents.
+    /// Pushes the nearest documents by each score of vectors: as many as give `wanted` rows. False if an index does not
+    /// tell which these are.
+    async fn nearest(
+        &mut self,
+        nearest: &[Option<Nearest>],
+        indexes: &[VectorRank],
+        wanted: usize,
+    ) -> Result<bool, ApiError> {
+        for (nearest, index) in nearest.iter().zip(indexes) {
+            let (index, nearest) = match (index, nearest) {
+                (VectorRank::OfText, _) => continue,
+                (VectorRank::Index(index), Some(nearest)) => (*index, nearest),
+                _ => return Ok(false),
+            };
+            let neighbours = self.texts.vectors(index, &nearest.target).await?;
+            self.page.walked += neighbours.compared();
+            let mut approach = Approach::new(neighbours, wanted);
+            loop {
+                let some = match approach.next() {
+                    Next::Read(some) => some,
+                    Next::Unknown => return Ok(false),
+                    Next::Enough => break,
+                };
+                let new =
+                    some.iter().map(|(_, place)| place).filter(|place| !self.pushed.contains_key(place));
+                for found in self.texts.read(&new.cloned().collect::<Vec<_>>()).await? {
+                    self.push(found)?;
+                }
+                let kept = some.iter().filter(|(_, place)| self.pushed.get(place) == Some(&true));
+                kept.for_each(|(nearness, _)| approach.took(nearness));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Pushes all documents that were not pushed yet.
     async fn all(&mut self) -> Result<(), ApiError> {
         let mut at = None;
         loop {
             let page = self.texts.scan(at, whole_page()).await?;
             self.page.walked += page.scanned;
             for found in page.found {
-                self.push(found)?;
+                if !self.pushed.contains_key(&found.document_place()) {
+                    self.push(found)?;
+                }
             }
             match page.next {
                 Some(next) => at = Some(next),
@@ -103,10 +152,13 @@ impl Feed<'_, '_> {
         }
     }
 
-    /// Pushes the best documents by each score: as many as give `wanted` rows.
+    /// Pushes the best documents by each score of texts: as many as give `wanted` rows.
     async fn best(&mut self, ranking: &Ranking, wanted: usize) -> Result<(), ApiError> {
         let mut short = Vec::new();
         for (column, score) in ranking.scores.iter().enumerate() {
+            if score.is_none() {
+                continue;
+            }
             let kept = self.best_by(column, wanted).await?;
             if kept < wanted {
                 let path = score.as_ref().and_then(path_of);

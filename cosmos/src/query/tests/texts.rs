@@ -17,6 +17,7 @@ async fn container(world: &World, lazy: bool) {
     let mut definition = definition("c", "/p");
     definition.default_ttl = Some(DefaultTtl::Never);
     definition.indexing.texts = vec!["/t".into(), "/n/t".into()];
+    definition.indexing.vectors = vec!["/v".into()];
     if lazy {
         definition.indexing.mode = mayfly_engine::IndexingMode::Lazy;
     }
@@ -88,6 +89,9 @@ fn a_filter(dice: &mut Dice) -> String {
 fn a_score(dice: &mut Dice) -> String {
     match dice.roll(6) {
         0 => "VectorDistance(c.v, [1, 2])".to_owned(),
+        1 if dice.roll(2) == 0 => {
+            "VectorDistance(c.v, [3, 1], false, {\"distanceFunction\": \"euclidean\"})".to_owned()
+        }
         1 => format!("FullTextScore({}, [{}])", a_path(dice), some_terms(dice)),
         _ => format!("FullTextScore({}, {})", a_path(dice), some_terms(dice)),
     }
@@ -134,10 +138,8 @@ async fn by_words(asked: &Asked<'_>) -> bool {
     let (engine, plan) = (asked.world.engine(), &asked.request.plan);
     let (scope, _) = access::narrowed(&asked.container, plan.hints(), HashRange::all());
     let plan = access::choose(engine, &asked.container, plan, &scope, None, asked.now).await.unwrap();
-    assert_eq!(
-        plan.ranks.is_some(),
-        !plan.indexes.texts.is_empty() && !matches!(plan.access, Access::Index(_))
-    );
+    let is_searched = !plan.indexes.texts.is_empty() || !plan.indexes.vectors.is_empty();
+    assert_eq!(plan.ranks.is_some(), is_searched && !matches!(plan.access, Access::Index(_)));
     !plan.indexes.texts.is_empty()
 }
 

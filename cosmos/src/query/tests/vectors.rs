@@ -8,7 +8,9 @@ use super::{
     Asked, cases, delete,
     made::{Dice, put},
 };
-use crate::query::{access, execute::Execution, request::Request, token::Token};
+use crate::query::{
+    access, execute::Execution, explain::explain, index_metrics::IndexMetrics, request::Request, token::Token,
+};
 
 async fn container(world: &World) {
     let mut definition = definition("c", "/p");
@@ -147,6 +149,7 @@ async fn many(world: &World, count: u64) {
     let mut definition = definition("c", "/p");
     definition.default_ttl = Some(DefaultTtl::Never);
     definition.indexing.vectors = vec!["/v".into()];
+    definition.indexing.texts = vec!["/t".into()];
     definition.indexing.excluded = vec!["/v/*".into()];
     definition.others.insert(
         "vectorEmbeddingPolicy".into(),
@@ -160,7 +163,7 @@ async fn many(world: &World, count: u64) {
         let vector: Vec<f64> = (0..16).map(|_| dice.roll(2001) as f64 / 1000.0 - 1.0).collect();
         let vector = if n % 10 == 9 { json!([n]) } else { json!(vector) };
         let (p, kind) = (format!("p{}", n % 3), if n % 5 == 0 { "rare" } else { "common" });
-        let mut body = json!({ "id": format!("d{n}"), "p": p, "kind": kind, "v": vector, "n": n });
+        let mut body = json!({ "id": format!("d{n}"), "p": p, "kind": kind, "v": vector, "n": n, "t": format!("word{}", n % 5) });
         if n % 4 == 0 {
             body["ttl"] = json!(100);
         }
@@ -178,6 +181,29 @@ async fn rows(world: &World, text: &str) -> (Vec<String>, usize) {
     let page = execution.page(Token::default()).await.unwrap();
     assert!(page.next.is_none(), "{text}");
     (page.rows.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()).collect(), page.scanned)
+}
+
+/// An explanation says which index is asked, and when none is.
+#[tokio::test]
+async fn explanations_name_the_index() {
+    let world = World::new(Backend::Memory).await;
+    many(&world, 3).await;
+    let container = world.must_container("c");
+    for (distance, indexes, access) in [
+        ("VectorDistance(c.v, [1, 2])", json!(["/v"]), "index"),
+        ("RANK VectorDistance(c.v, [1, 2])", json!(["/v"]), "index"),
+        ("VectorDistance(c.v, [1, 2], true)", json!([]), "scan"),
+        ("VectorDistance(c.w, [1, 2])", json!([]), "scan"),
+    ] {
+        let body = json!({ "query": format!("SELECT TOP 5 c.id FROM c ORDER BY {distance}") }).to_string();
+        let now = world.now().await;
+        let told = explain(world.engine(), &container, body.as_bytes(), now).await.unwrap();
+        assert_eq!((&told["vectorIndexes"], &told["access"]), (&indexes, &json!(access)), "{distance}");
+        let request = Request::of_items(body.as_bytes(), &container).unwrap();
+        let used =
+            IndexMetrics::of(&container, &request.plan, false).to_json()["UtilizedIndexes"].to_string();
+        assert_eq!(used.contains("/v"), access == "index", "{distance}: {used}");
+    }
 }
 
 /// The index is asked where there are many documents, also behind a condition, by the distance of the policy; and where
@@ -199,6 +225,12 @@ async fn few_of_many_documents_are_read() {
         ("SELECT TOP 10 c.id FROM c WHERE c.p = 'p1' AND c._ts > 0 ORDER BY NEAR", 500),
         ("SELECT TOP 10 c.id, VectorDistance(c.v, [1, 2], true) AS d FROM c ORDER BY NEAR", 100),
         ("SELECT c.id FROM c WHERE c.n < 900 ORDER BY NEAR", 900),
+        ("SELECT TOP 10 c.id FROM c ORDER BY RANK NEAR", 100),
+        ("SELECT TOP 10 c.id FROM c ORDER BY RANK RRF(NEAR, FullTextScore(c.t, 'word3'))", 600),
+        (
+            "SELECT TOP 10 c.id FROM c WHERE c.n % 100 = 1 ORDER BY RANK RRF(NEAR, FullTextScore(c.t, 'word3'))",
+            count as usize,
+        ),
     ];
     for expired in [false, true] {
         for (text, most) in cases {
