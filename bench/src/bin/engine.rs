@@ -23,9 +23,8 @@ use mayfly_bench::{
     world::{World, open_store},
 };
 use mayfly_engine::{
-    AdjustableClock, Clock, DefaultTtl, Engine, InvalidTtl, Pace, Timestamp, clock::Stopwatch,
+    AdjustableClock, Clock, DefaultTtl, Engine, InvalidTtl, Pace, Timestamp, clock::Stopwatch, load::Load,
 };
-use mayfly_server::load::Load;
 use mayfly_storage::{
     embedded::EmbeddedStore,
     store::{Batch, Key, Store},
