@@ -169,11 +169,12 @@ def test_a_wrong_computed_property_is_refused(make_container):
     assert refusal.value.status_code == 400
 
 
-def test_vectors_are_measured_as_the_policy_says(make_container):
+@pytest.mark.parametrize("kind", ["flat", "quantizedFlat", "diskANN"])
+def test_vectors_are_measured_as_the_policy_says(make_container, kind):
     embedding = {"path": "/v", "dataType": "float32", "dimensions": 2, "distanceFunction": "euclidean"}
     container = make_container(
         vector_embedding_policy={"vectorEmbeddings": [embedding]},
-        indexing_policy={"includedPaths": [{"path": "/*"}], "vectorIndexes": [{"path": "/v", "type": "flat"}]},
+        indexing_policy={"includedPaths": [{"path": "/*"}], "vectorIndexes": [{"path": "/v", "type": kind}]},
     )
     for n, vector in enumerate([[9, 9], [1, 1], [4, 5]]):
         container.create_item({"id": str(n), "pk": "p", "v": vector})
