@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Result},
     etag::Etag,
     keys::{self, PREFIX_LEN, Shard, be_u64},
+    record::Record,
     secondary::Secondary,
     ttl::{DefaultTtl, Life, TtlChange, TtlPolicy},
 };
@@ -258,6 +259,11 @@ impl Container {
     /// The latest changes of the default, oldest first.
     pub fn ttl_history(&self) -> &[TtlChange] {
         &self.row.ttl_history
+    }
+
+    /// Whether a document that was read is still there: whoever holds it for a while asks again.
+    pub fn shows(&self, record: &Record, now: Timestamp) -> bool {
+        self.ttl().cuts(now).is_live(&record.life)
     }
 
     /// The rules about time to live, with what they leave behind. Not for front-ends: they see definitions.

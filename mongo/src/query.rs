@@ -6,7 +6,7 @@
 use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
 
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
-use mayfly_engine::{Direction, Timestamp};
+use mayfly_engine::{Container, Direction, Timestamp};
 
 use crate::{
     bounds::IndexBounds,
@@ -155,8 +155,7 @@ impl Query {
         self.check_searchable()?;
         if let Some((plan, direction)) = self.plan_in_order() {
             let reader = self.collection.as_ref().map(|found| Reader::new(found, &plan, direction, None));
-            let (skip, left, runs) = (self.skip, self.limit, Some(Runs::default()));
-            return Ok(QuerySource { skip, left, reader, in_order: true, runs, sorted: None, query: self });
+            return Ok(QuerySource::new(self, reader, true, Some(Runs::default())));
         }
         let plan = self.plan();
         let mut direction = if self.reverse { Direction::Reverse } else { Direction::Forward };
@@ -180,8 +179,7 @@ impl Query {
             .collection
             .as_ref()
             .map(|collection| Reader::new(collection, &plan, direction, self.txn.clone()));
-        let (skip, left) = (self.skip, self.limit);
-        Ok(QuerySource { skip, left, reader, in_order, runs: None, sorted: None, query: self })
+        Ok(QuerySource::new(self, reader, in_order, None))
     }
 }
 
@@ -195,9 +193,18 @@ pub struct QuerySource {
     sorted: Option<VecDeque<Found>>,
     skip: u64,
     left: Option<u64>,
+    /// When it was first asked.
+    opened: Option<Timestamp>,
+    /// Who says what has expired since.
+    judge: Option<(Timestamp, Arc<Container>)>,
 }
 
 impl QuerySource {
+    fn new(query: Query, reader: Option<Reader>, in_order: bool, runs: Option<Runs>) -> Self {
+        let (skip, left) = (query.skip, query.limit);
+        Self { skip, left, reader, in_order, runs, sorted: None, query, opened: None, judge: None }
+    }
+
     /// The same for who takes all documents at once: a page is read while the one before is worked on.
     pub fn reading_ahead(mut self) -> Self {
         if let Some(reader) = &mut self.reader {
@@ -221,6 +228,9 @@ impl QuerySource {
                 None => self.next_match(mongo, now).await?,
             };
             let Some(found) = found else { return Ok(None) };
+            if !self.is_alive(&found, mongo, now) {
+                continue;
+            }
             if self.skip > 0 {
                 self.skip -= 1;
                 continue;
@@ -230,6 +240,23 @@ impl QuerySource {
             }
             return Ok(Some(found));
         }
+    }
+
+    /// Whether a document is still there. It may have been read for a batch of before and held since.
+    fn is_alive(&mut self, found: &Found, mongo: &Mongo, now: Timestamp) -> bool {
+        if *self.opened.get_or_insert(now) == now {
+            return true;
+        }
+        let Some(collection) = &self.query.collection else { return true };
+        let judge = match &self.judge {
+            Some((at, container)) if *at == now => container,
+            _ => {
+                let fresh = mongo.engine.container_by_id(collection.container.id);
+                let fresh = fresh.unwrap_or_else(|_| collection.container.clone());
+                &self.judge.insert((now, fresh)).1
+            }
+        };
+        found.document.record().is_none_or(|record| judge.shows(record, now))
     }
 
     async fn next_of_runs(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {

@@ -42,6 +42,8 @@ pub struct Found {
 pub enum Body {
     /// As the store holds it, without a copy.
     Stored(Record),
+    /// As clients see it, and as the store holds it.
+    Shown(RawDocumentBuf, Record),
     /// Made for the reader.
     Made(RawDocumentBuf),
 }
@@ -51,7 +53,15 @@ impl Body {
     pub fn into_owned(self) -> RawDocumentBuf {
         match self {
             Self::Stored(record) => record.body().to_owned(),
-            Self::Made(document) => document,
+            Self::Shown(document, _) | Self::Made(document) => document,
+        }
+    }
+
+    /// What the store holds, if it does.
+    pub fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Stored(record) | Self::Shown(_, record) => Some(record),
+            Self::Made(_) => None,
         }
     }
 }
@@ -62,7 +72,7 @@ impl Deref for Body {
     fn deref(&self) -> &RawDocument {
         match self {
             Self::Stored(record) => record.body(),
-            Self::Made(document) => document,
+            Self::Shown(document, _) | Self::Made(document) => document,
         }
     }
 }
@@ -305,7 +315,7 @@ impl Step {
 fn body_seen(container: &Container, record: Record) -> Body {
     match container.is_collection() {
         true => Body::Stored(record),
-        false => Body::Made(document_of(container, &record)),
+        false => Body::Shown(document_of(container, &record), record),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     filtering::Surroundings,
     planner::is_in_place,
     query::SORT_BYTES_MAX,
-    reader::{Body, Found},
+    reader::Found,
     sort::SortPattern,
 };
 
@@ -45,10 +45,8 @@ impl Runs {
             self.settled.push_back(found);
             return Ok(());
         }
-        // A copy: what the store gave out may hold on to more than the document.
-        let document = Body::Made(found.document.into_owned());
-        self.run_bytes += document.as_bytes().len();
-        self.run.push((key, Found { document, ..found }));
+        self.run_bytes += found.document.as_bytes().len();
+        self.run.push((key, found));
         // Twice as many as are wanted, then only those that are: each is compared a few times at most.
         if let Some(wanted) = wanted
             && self.run.len() > wanted.saturating_mul(2).max(1000)

@@ -49,5 +49,7 @@ pub async fn check(data_dir: &Path) -> Verdict {
 
 async fn walk(path: &Path) -> Result<Report, Error> {
     let store = EmbeddedStore::open(path, EmbeddedOptions::default()).map_err(Error::Unavailable)?;
-    Engine::builder(Arc::new(store)).open().await?.check().await
+    // Entries of an index are compared with what its definition makes of the documents.
+    let engine = Engine::builder(Arc::new(store)).predicates(Arc::new(mayfly_mongo::Filters));
+    engine.open().await?.check().await
 }

@@ -237,3 +237,19 @@ def test_purge_is_counted(client, collection, clock):
     clock.advance(10)
     assert client.admin.command("serverStatus")["metrics"]["ttl"].keys() >= {"deletedDocuments", "passes"}
     assert collection.count_documents({}) == 0
+
+
+@pytest.mark.parametrize("order", [None, "b", "a", "missing"])
+def test_what_expires_between_two_batches_is_not_in_the_second(collection, clock, order):
+    """In the order of the walk, gathered, along an index, and along one that says nothing about the order."""
+    collection.create_index("at", expireAfterSeconds=10)
+    collection.create_index("a")
+    collection.create_index("missing")
+    collection.insert_many({"_id": n, "a": n, "b": n, **({"at": at(clock)} if n < 8 else {})} for n in range(12))
+    cursor = collection.find({}, batch_size=2, limit=11)
+    cursor = cursor.sort(order, 1) if order else cursor
+    assert [next(cursor)["_id"], next(cursor)["_id"]] == [0, 1]
+    clock.advance(9)
+    assert [next(cursor)["_id"], next(cursor)["_id"]] == [2, 3]
+    clock.advance(1)
+    assert [document["_id"] for document in cursor] == [8, 9, 10, 11]
