@@ -246,7 +246,7 @@ def test_what_expires_between_two_batches_is_not_in_the_second(collection, clock
     collection.create_index("a")
     collection.create_index("missing")
     collection.insert_many({"_id": n, "a": n, "b": n, **({"at": at(clock)} if n < 8 else {})} for n in range(12))
-    cursor = collection.find({}, batch_size=2, limit=11)
+    cursor = collection.find({}, batch_size=2)
     cursor = cursor.sort(order, 1) if order else cursor
     assert [next(cursor)["_id"], next(cursor)["_id"]] == [0, 1]
     clock.advance(9)
