@@ -3,13 +3,13 @@
 //! ```text
 //!   get ──────────────▶ one statement
 //!   snapshot ─────────▶ snapshot.rs: a transaction that only reads
-//!   commit ──▶ queue.rs: batches of one slot that wait ──▶ group.rs: one statement ──▶ mayfly_commit in functions.sql
+//!   commit ──▶ queue.rs: batches that wait ──▶ group.rs: one statement ──▶ mayfly_commit in functions.sql
 //!                                       map.rs: which server holds the slot          server.rs: connections
 //! ```
 //!
 //! One table of slots, keys and values. A commit holds the row of its slot to its end, so commits to a slot come one
 //! after the other on whatever node they began; that is what makes guards, counters and the order of a feed right, and
-//! nothing here decides it but the server. What waits for a slot meanwhile goes as one statement.
+//! nothing here decides it but the server. What waits meanwhile, for whatever slots of a server, goes as one statement.
 //!
 //! A row of another slot can be guarded by its version only, and it is the slot's *floor* that is looked at: whoever
 //! changes such a row raises the floor of the slots that rely on it first ([`Store::raise_floor`]). So a commit never
@@ -17,6 +17,8 @@
 //!
 //! Holds: what was acknowledged was committed by the server that holds the slot, under the epoch that it has there.
 
+mod across;
+mod changed;
 mod group;
 mod listening;
 mod map;
@@ -40,7 +42,11 @@ use std::{
 use bytes::Bytes;
 use deadpool_postgres::Object;
 use parking_lot::{Mutex, RwLock};
-use tokio::{runtime::Handle, sync::Notify, task::JoinSet};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, Semaphore},
+    task::JoinSet,
+};
 
 use self::{
     group::{slots_of, stored_key},
@@ -67,6 +73,9 @@ const MOVES_MAX: usize = 50;
 /// Keys that one statement of a clear or a sweep looks at.
 const CLEAR_KEYS_MAX: usize = 2000;
 
+/// Batches of the background under way at a time: others need connections too.
+const BACKGROUND_MAX: usize = 4;
+
 const GET: &str = "SELECT s.epoch, s.floor, kv.v FROM mayfly_slot s \
     LEFT JOIN mayfly_kv kv ON kv.slot = s.slot AND kv.k = $2 WHERE s.slot = $1";
 const GROUP: &str = "SELECT epoch, owned FROM mayfly_group WHERE grp = $1";
@@ -84,6 +93,8 @@ pub(crate) struct Inner {
     /// The highest floor that was seen of each slot.
     floors: RwLock<HashMap<Slot, u64>>,
     queues: Queues,
+    /// Turns for batches of the background.
+    background: Semaphore,
     tending: Tending,
     tallies: Tallies,
     /// Wakes when another node has said that it changed something.
@@ -112,6 +123,7 @@ impl PostgresStore {
             map: RwLock::new(Arc::new(map)),
             floors: RwLock::default(),
             queues: Queues::default(),
+            background: Semaphore::new(BACKGROUND_MAX),
             tending: Tending::default(),
             tallies: Tallies::default(),
             told: Arc::default(),
@@ -389,7 +401,7 @@ impl Store for PostgresStore {
                     Ok(Committed::default())
                 }
                 [slot] => queue::commit(&self.inner, slot, batch).await,
-                _ => queue::commit_across(&self.inner, batch).await,
+                _ => across::commit_across(&self.inner, batch).await,
             }
         })
     }

@@ -30,25 +30,32 @@ BEGIN
     END IF;
 END $$;
 
--- Decides a group of batches for one slot and writes those that are not refused. No batch of the group writes a key
--- that a later one names, counters excepted, so all guards are judged by what is stored.
+-- Decides a group of batches and writes those that are not refused. Each batch is of one slot; the slots are told in
+-- ascending order, so that groups that meet wait for each other in one direction. No batch of the group writes a key that
+-- a later one names, counters excepted, so all guards are judged by what is stored. A put is fresh if nothing is expected at
+-- its key; the expectation may be wrong.
 --
--- A refusal is a batch, a kind (1 guard, 2 floor, 3 stale stamp, 4 no counter) and the number of what refused it.
+-- A refusal is a batch, a kind (0 its slot is not taken, 1 guard, 2 floor, 3 stale stamp, 4 no counter) and the number of
+-- what refused it. A slot's state is 0 if it was taken, 1 if it is not here under this epoch, 2 if it has to be asked for
+-- alone: it was never written to.
 CREATE OR REPLACE FUNCTION mayfly_commit(
-    p_slot int8, p_group int4, p_epoch int8, p_synced bool,
+    p_slot int8[], p_group int4[], p_epoch int8[], p_synced bool,
+    b_slot int4[],
     f_batch int4[], f_version int8[],
     g_batch int4[], g_key bytea[], g_version bytea[],
-    c_key bytea[],
+    c_slot int8[], c_key bytea[],
     a_batch int4[], a_counter int4[], a_stamp bytea[], a_first int8[], a_second int8[],
-    p_batch int4[], p_key bytea[], p_value bytea[],
+    p_batch int4[], p_key bytea[], p_value bytea[], p_fresh bool[],
     m_put int4[], m_advance int4[], m_in_key bool[], m_at int4[],
     d_batch int4[], d_key bytea[],
-    OUT o_here bool, OUT o_floor int8, OUT o_batch int4[], OUT o_kind int4[], OUT o_number int4[],
+    OUT o_state int4[], OUT o_floor int8[], OUT o_batch int4[], OUT o_kind int4[], OUT o_number int4[],
     OUT o_counters bytea[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    s_floor int8;
-    s_moving bool;
+    r record;
+    is_moving bool := false;
+    is_missing bool := false;
+    is_found bool;
     c bytea;
     seq int8[] := '{}';
     stamp bytea[] := '{}';
@@ -59,19 +66,46 @@ DECLARE
     i int4;
     j int4;
 BEGIN
-    SELECT t.o_floor, t.o_moving INTO s_floor, s_moving FROM mayfly_take(p_slot, p_group, p_epoch) t;
-    o_here := s_floor IS NOT NULL;
     o_batch := '{}';
     o_kind := '{}';
     o_number := '{}';
     o_counters := '{}';
-    o_floor := s_floor;
-    IF NOT o_here THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
-        RETURN;
+    IF cardinality(p_slot) = 1 THEN
+        SELECT t.o_floor, t.o_moving INTO r FROM mayfly_take(p_slot[1], p_group[1], p_epoch[1]) t;
+        o_floor := ARRAY[r.o_floor];
+        o_state := ARRAY[CASE WHEN r.o_floor IS NULL THEN 1 ELSE 0 END];
+        is_missing := r.o_floor IS NULL;
+        is_moving := coalesce(r.o_moving, false);
+    ELSE
+        o_floor := array_fill(NULL::int8, ARRAY[cardinality(p_slot)]);
+        o_state := array_fill(2, ARRAY[cardinality(p_slot)]);
+        i := 1;
+        FOR r IN SELECT s.slot, s.epoch, s.floor, s.moving FROM mayfly_slot s
+                 WHERE s.slot = ANY (p_slot) ORDER BY s.slot FOR UPDATE LOOP
+            WHILE p_slot[i] < r.slot LOOP
+                i := i + 1;
+            END LOOP;
+            IF r.epoch = p_epoch[i] THEN
+                o_state[i] := 0;
+                o_floor[i] := r.floor;
+                is_moving := is_moving OR r.moving;
+            ELSE
+                o_state[i] := 1;
+            END IF;
+        END LOOP;
+        is_missing := NOT 0 = ALL (o_state);
+    END IF;
+    IF is_missing THEN
+        FOR i IN 1 .. cardinality(b_slot) LOOP
+            IF o_state[b_slot[i]] <> 0 THEN
+                o_batch := o_batch || i;
+                o_kind := o_kind || 0;
+                o_number := o_number || 0;
+            END IF;
+        END LOOP;
     END IF;
     FOR i IN 1 .. cardinality(f_batch) LOOP
-        IF f_version[i] < s_floor THEN
+        IF f_version[i] < o_floor[b_slot[f_batch[i]]] THEN
             o_batch := o_batch || f_batch[i];
             o_kind := o_kind || 2;
             o_number := o_number || i;
@@ -83,13 +117,14 @@ BEGIN
                o_number || coalesce(array_agg(f.n::int4), '{}')
             INTO o_batch, o_kind, o_number
             FROM (SELECT g.b, g.want, g.n,
-                         (SELECT substr(kv.v, 1, 8) FROM mayfly_kv kv WHERE kv.slot = p_slot AND kv.k = g.k) AS found
+                         (SELECT substr(kv.v, 1, 8) FROM mayfly_kv kv
+                          WHERE kv.slot = p_slot[b_slot[g.b]] AND kv.k = g.k) AS found
                   FROM unnest(g_batch, g_key, g_version) WITH ORDINALITY AS g(b, k, want, n)) AS f
             WHERE f.found IS DISTINCT FROM f.want;
     END IF;
     FOR i IN 1 .. cardinality(c_key) LOOP
         c := NULL;
-        SELECT kv.v INTO c FROM mayfly_kv kv WHERE kv.slot = p_slot AND kv.k = c_key[i];
+        SELECT kv.v INTO c FROM mayfly_kv kv WHERE kv.slot = c_slot[i] AND kv.k = c_key[i];
         o_counters[i] := coalesce(c, '');
         IF length(c) = 32 THEN
             seq[i] := mayfly_number(substr(c, 1, 8));
@@ -129,40 +164,65 @@ BEGIN
         IF c IS NOT NULL THEN
             j := m_put[i];
             IF m_in_key[i] THEN
-                p_key[j] := substr(p_key[j], 1, m_at[i]) || c || substr(p_key[j], m_at[i] + 9);
+                p_key[j] := overlay(p_key[j] PLACING c FROM m_at[i] + 1);
             ELSE
-                p_value[j] := substr(p_value[j], 1, m_at[i]) || c || substr(p_value[j], m_at[i] + 9);
+                p_value[j] := overlay(p_value[j] PLACING c FROM m_at[i] + 1);
             END IF;
         END IF;
     END LOOP;
     IF cardinality(o_batch) > 0 THEN
-        SELECT coalesce(array_agg(p.k), '{}'), coalesce(array_agg(p.v), '{}') INTO p_key, p_value
-            FROM unnest(p_batch, p_key, p_value) AS p(b, k, v) WHERE NOT p.b = ANY (o_batch);
-        SELECT coalesce(array_agg(d.k), '{}') INTO d_key
+        SELECT coalesce(array_agg(p.b), '{}'), coalesce(array_agg(p.k), '{}'), coalesce(array_agg(p.v), '{}'),
+               coalesce(array_agg(p.fresh), '{}')
+            INTO p_batch, p_key, p_value, p_fresh
+            FROM unnest(p_batch, p_key, p_value, p_fresh) AS p(b, k, v, fresh) WHERE NOT p.b = ANY (o_batch);
+        SELECT coalesce(array_agg(d.b), '{}'), coalesce(array_agg(d.k), '{}') INTO d_batch, d_key
             FROM unnest(d_batch, d_key) AS d(b, k) WHERE NOT d.b = ANY (o_batch);
     END IF;
-    FOR i IN 1 .. cardinality(c_key) LOOP
-        IF raised[i] THEN
-            p_key := p_key || c_key[i];
-            p_value := p_value
-                || (mayfly_bytes(seq[i]) || stamp[i] || mayfly_bytes(first[i]) || mayfly_bytes(second[i]));
-        END IF;
-    END LOOP;
-    IF NOT p_synced OR cardinality(d_key) + cardinality(p_key) = 0 THEN
-        -- Nobody waits for the disk: what is lost in a crash is done again, or was nothing.
+    IF NOT p_synced OR p_synced AND cardinality(d_key) + cardinality(p_key) = 0 AND NOT true = ANY (raised) THEN
+        -- Nobody waits for the disk: what is lost in a crash is done again, or was nothing. In a transaction of several
+        -- calls, where `p_synced` is null, another may have written.
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
     IF cardinality(d_key) > 0 THEN
-        DELETE FROM mayfly_kv kv WHERE kv.slot = p_slot AND kv.k = ANY (d_key);
+        -- Slot by slot: as a join, a plan from when the table was small would walk all of them.
+        FOR r IN SELECT p_slot[b_slot[d.b]] AS slot, array_agg(d.k) AS keys
+                 FROM unnest(d_batch, d_key) AS d(b, k) GROUP BY 1 LOOP
+            DELETE FROM mayfly_kv kv WHERE kv.slot = r.slot AND kv.k = ANY (r.keys);
+        END LOOP;
     END IF;
-    IF cardinality(p_key) > 0 THEN
+    is_found := false = ANY (p_fresh);
+    IF true = ANY (p_fresh) THEN
+        -- To look for what is not there costs as much as half of writing it.
+        BEGIN
+            INSERT INTO mayfly_kv (slot, k, v)
+                SELECT p_slot[b_slot[p.b]], p.k, p.v FROM unnest(p_batch, p_key, p_value, p_fresh) AS p(b, k, v, fresh)
+                WHERE p.fresh;
+        EXCEPTION WHEN unique_violation THEN
+            p_fresh := array_fill(false, ARRAY[cardinality(p_fresh)]);
+            is_found := true;
+        END;
+    END IF;
+    IF is_found THEN
         INSERT INTO mayfly_kv (slot, k, v)
-            SELECT p_slot, p.k, p.v FROM unnest(p_key, p_value) AS p(k, v)
+            SELECT p_slot[b_slot[p.b]], p.k, p.v FROM unnest(p_batch, p_key, p_value, p_fresh) AS p(b, k, v, fresh)
+            WHERE NOT p.fresh
             ON CONFLICT (slot, k) DO UPDATE SET v = excluded.v;
     END IF;
-    IF s_moving THEN
+    IF true = ANY (raised) THEN
+        INSERT INTO mayfly_kv (slot, k, v)
+            SELECT c.slot, c.k, mayfly_bytes(c.s) || c.t || mayfly_bytes(c.f) || mayfly_bytes(c.g)
+            FROM unnest(c_slot, c_key, seq, stamp, first, second, raised) AS c(slot, k, s, t, f, g, raised)
+            WHERE c.raised
+            ON CONFLICT (slot, k) DO UPDATE SET v = excluded.v;
+    END IF;
+    IF is_moving THEN
         INSERT INTO mayfly_moved (grp, slot, k)
-            SELECT p_group, p_slot, u.k FROM unnest(p_key || d_key) AS u(k)
+            SELECT s.grp, s.slot, u.k
+            FROM (SELECT p_slot[b_slot[p.b]] AS slot, p.k FROM unnest(p_batch, p_key) AS p(b, k)
+                  UNION ALL SELECT p_slot[b_slot[d.b]], d.k FROM unnest(d_batch, d_key) AS d(b, k)
+                  UNION ALL SELECT c.slot, c.k FROM unnest(c_slot, c_key, raised) AS c(slot, k, raised) WHERE c.raised
+                 ) AS u
+            JOIN mayfly_slot s ON s.slot = u.slot AND s.moving
             ON CONFLICT (grp, slot, k) DO NOTHING;
     END IF;
 END $$;

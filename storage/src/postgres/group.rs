@@ -1,8 +1,11 @@
 //! Batches that go to a server as one statement, and what it answers.
 //!
 //! ```text
-//!   batches ──▶ Group::take: those that do not meet ──▶ arrays ──▶ mayfly_commit ──▶ refusals, counters ──▶ answers
+//!   batches ──▶ Claimed: those that do not meet ──▶ arrays ──▶ mayfly_commit ──▶ refusals, counters ──▶ answers
 //! ```
+//!
+//! Each batch is of one slot; a group may have batches of many. The server takes all its slots first, in their order, so
+//! groups of several nodes wait for each other in one direction.
 //!
 //! No batch of a group names a key that an earlier one writes, so the server may judge all guards by what is stored.
 //! Counters are the exception: batches raise the same one, in the order of the group.
@@ -66,7 +69,8 @@ pub fn slots_of(batch: &Batch) -> Vec<Slot> {
 
 /// Keys that the batches chosen so far write, and the highest stamp of each counter.
 #[derive(Default)]
-struct Claimed {
+pub struct Claimed {
+    batches: usize,
     keys: HashSet<(Space, Vec<u8>)>,
     counters: HashMap<(Space, Vec<u8>), u64>,
     bytes: usize,
@@ -100,30 +104,32 @@ impl Claimed {
         self.keys.extend(writes);
         self.counters.extend(batch.advances.iter().map(|advance| (name(&advance.counter), advance.stamp)));
         self.bytes += batch.bytes();
+        self.batches += 1;
         true
     }
 }
 
-/// Takes from `waiting` what may go together; the first always does.
-pub fn choose<T>(waiting: &mut Vec<T>, batch: impl Fn(&T) -> &Batch) -> Vec<T> {
-    let mut claimed = Claimed::default();
-    let mut chosen = Vec::new();
-    let mut left = Vec::new();
-    for one in waiting.drain(..) {
-        let has_room = chosen.len() < BATCHES_MAX && (claimed.bytes < BYTES_MAX || chosen.is_empty());
-        if has_room && claimed.admit(batch(&one)) {
-            chosen.push(one);
-        } else {
-            left.push(one);
-        }
+impl Claimed {
+    /// Whether there may be more.
+    pub fn has_room(&self) -> bool {
+        self.batches < BATCHES_MAX && (self.bytes < BYTES_MAX || self.batches == 0)
     }
-    *waiting = left;
-    chosen
+
+    /// Takes from `waiting` what may go together with what was taken before; the first of all always does.
+    pub fn choose<T>(&mut self, waiting: &mut Vec<T>, batch: impl Fn(&T) -> &Batch) -> Vec<T> {
+        let mut left = Vec::new();
+        let mut chosen = Vec::new();
+        for one in waiting.drain(..) {
+            if self.has_room() && self.admit(batch(&one)) { chosen.push(one) } else { left.push(one) }
+        }
+        *waiting = left;
+        chosen
+    }
 }
 
 /// The text of the statement.
 const COMMIT: &str = "SELECT * FROM mayfly_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
-    $16, $17, $18, $19, $20, $21, $22, $23, $24)";
+    $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 
 /// A batch's place in the arrays of a statement, from 1 as the server counts.
 fn ordinal(index: usize) -> i32 {
@@ -133,11 +139,13 @@ fn ordinal(index: usize) -> i32 {
 /// A group as the arrays that the server takes.
 #[derive(Default)]
 struct Arrays<'a> {
+    batch_slot: Vec<i32>,
     floor_batch: Vec<i32>,
     floor_version: Vec<i64>,
     guard_batch: Vec<i32>,
     guard_key: Vec<Vec<u8>>,
     guard_version: Vec<Option<Vec<u8>>>,
+    counter_slot: Vec<i64>,
     counter_key: Vec<Vec<u8>>,
     advance_batch: Vec<i32>,
     advance_counter: Vec<i32>,
@@ -147,6 +155,7 @@ struct Arrays<'a> {
     put_batch: Vec<i32>,
     put_key: Vec<Vec<u8>>,
     put_value: Vec<&'a [u8]>,
+    put_fresh: Vec<bool>,
     mark_put: Vec<i32>,
     mark_advance: Vec<i32>,
     mark_in_key: Vec<bool>,
@@ -161,8 +170,11 @@ struct Arrays<'a> {
 }
 
 impl<'a> Arrays<'a> {
-    fn add(&mut self, number: usize, slot: Slot, batch: &'a Batch) -> Result<()> {
+    /// A batch, its slot, and where that stands among the slots of the group.
+    fn add(&mut self, place: usize, slot: Slot, batch: &'a Batch) -> Result<()> {
+        let number = self.batch_slot.len();
         let of_batch = ordinal(number);
+        self.batch_slot.push(ordinal(place));
         for (index, guard) in batch.guards.iter().enumerate() {
             if guard.key.slot == slot {
                 self.guards.push((number, index));
@@ -185,6 +197,7 @@ impl<'a> Arrays<'a> {
             let name = (advance.counter.space, &advance.counter.bytes[..]);
             let counter = *self.counters.entry(name).or_insert(next);
             if counter == next {
+                self.counter_slot.push(i64::from(slot.0));
                 self.counter_key.push(stored_key(&advance.counter));
             }
             self.advance_batch.push(of_batch);
@@ -193,10 +206,12 @@ impl<'a> Arrays<'a> {
             self.advance_first.push(advance.tally[0]);
             self.advance_second.push(advance.tally[1]);
         }
+        let is_new = makes_new(slot, batch);
         for put in &batch.puts {
             self.put_batch.push(of_batch);
             self.put_key.push(stored_key(&put.key));
             self.put_value.push(&put.value);
+            self.put_fresh.push(is_new || put.marks.iter().any(|mark| matches!(mark.at, MarkAt::Key(_))));
             for mark in &put.marks {
                 let (in_key, at) = match mark.at {
                     // Behind the byte of the space.
@@ -217,6 +232,13 @@ impl<'a> Arrays<'a> {
     }
 }
 
+/// Whether a batch makes something that was not there: then most likely nothing that belongs to it was either. The server
+/// puts up with keys that are.
+fn makes_new(slot: Slot, batch: &Batch) -> bool {
+    let mut own = batch.guards.iter().filter(|guard| guard.key.slot == slot).peekable();
+    own.peek().is_some() && own.all(|guard| guard.expect == Expect::Absent)
+}
+
 fn expected(guard: &Guard) -> Option<Vec<u8>> {
     match guard.expect {
         Expect::Absent => None,
@@ -224,53 +246,69 @@ fn expected(guard: &Guard) -> Option<Vec<u8>> {
     }
 }
 
-/// What became of a group.
+/// Floors of slots.
+pub type Floors = Vec<(Slot, i64)>;
+
+/// What became of a batch.
 pub enum Decided {
-    /// One answer per batch, and the slot's floor.
-    Answers(Vec<Result<Committed>>, i64),
-    /// The slot is not there under this epoch.
+    Answer(Result<Committed>),
+    /// Its slot is not there under this epoch.
     Elsewhere,
+    /// Its slot has to be asked for by itself: nobody has written to it yet.
+    Alone,
 }
 
-/// Batches for one slot, on their way.
+/// Batches for slots of one server, on their way.
 pub struct Group<'a> {
-    slot: Slot,
-    batches: &'a [&'a Batch],
+    /// In ascending order.
+    pub slots: Vec<Slot>,
+    batches: &'a [(Slot, &'a Batch)],
     arrays: Arrays<'a>,
 }
 
 impl<'a> Group<'a> {
-    /// Batches that do not meet.
-    pub fn new(slot: Slot, batches: &'a [&'a Batch]) -> Result<Self> {
+    /// Batches that do not meet, and their slots.
+    pub fn new(batches: &'a [(Slot, &'a Batch)]) -> Result<Self> {
+        let mut slots: Vec<Slot> = batches.iter().map(|(slot, _)| *slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
         let mut arrays = Arrays::default();
-        for (number, batch) in batches.iter().enumerate() {
-            arrays.add(number, slot, batch)?;
+        for (slot, batch) in batches {
+            arrays.add(slots.partition_point(|other| other < slot), *slot, batch)?;
         }
-        Ok(Self { slot, batches, arrays })
+        Ok(Self { slots, batches, arrays })
     }
 
-    /// One statement, one round trip.
+    /// One statement, one round trip. `places` are those of the slots, on one server. `is_whole` if it is a transaction by
+    /// itself.
     pub async fn send(
         &self,
         connection: &Object,
-        place: &Place,
+        places: &[Place],
+        is_whole: bool,
     ) -> std::result::Result<Row, tokio_postgres::Error> {
         let statement = connection.prepare_cached(COMMIT).await?;
         let a = &self.arrays;
-        let is_synced = self.batches.iter().any(|batch| batch.urgency == Urgency::Foreground);
+        let is_urgent = self.batches.iter().any(|(_, batch)| batch.urgency == Urgency::Foreground);
+        let is_synced = is_whole.then_some(is_urgent);
+        let slots: Vec<i64> = self.slots.iter().map(|slot| i64::from(slot.0)).collect();
+        let groups: Vec<i32> = places.iter().map(|place| place.group).collect();
+        let epochs: Vec<i64> = places.iter().map(|place| place.epoch).collect();
         connection
             .query_one(
                 &statement,
                 &[
-                    &i64::from(self.slot.0),
-                    &place.group,
-                    &place.epoch,
+                    &slots,
+                    &groups,
+                    &epochs,
                     &is_synced,
+                    &a.batch_slot,
                     &a.floor_batch,
                     &a.floor_version,
                     &a.guard_batch,
                     &a.guard_key,
                     &a.guard_version,
+                    &a.counter_slot,
                     &a.counter_key,
                     &a.advance_batch,
                     &a.advance_counter,
@@ -280,6 +318,7 @@ impl<'a> Group<'a> {
                     &a.put_batch,
                     &a.put_key,
                     &a.put_value,
+                    &a.put_fresh,
                     &a.mark_put,
                     &a.mark_advance,
                     &a.mark_in_key,
@@ -291,13 +330,12 @@ impl<'a> Group<'a> {
             .await
     }
 
-    /// What the server's answer means for each batch.
-    pub fn decide(&self, row: &Row) -> Result<Decided> {
+    /// What the server's answer means for each batch, and the floors of the slots that it took.
+    pub fn decide(&self, row: &Row) -> Result<(Vec<Decided>, Floors)> {
         let field =
             |error: tokio_postgres::Error| Error::Unreachable(format!("an answer without sense: {error}"));
-        if !row.try_get::<_, bool>(0).map_err(field)? {
-            return Ok(Decided::Elsewhere);
-        }
+        let states: Vec<i32> = row.try_get(0).map_err(field)?;
+        let floors: Vec<Option<i64>> = row.try_get(1).map_err(field)?;
         let batches: Vec<i32> = row.try_get(2).map_err(field)?;
         let kinds: Vec<i32> = row.try_get(3).map_err(field)?;
         let numbers: Vec<i32> = row.try_get(4).map_err(field)?;
@@ -308,6 +346,7 @@ impl<'a> Group<'a> {
         for ((batch, kind), number) in batches.iter().zip(kinds).zip(numbers) {
             let index = usize::try_from(number - 1).unwrap_or_default();
             let refusal = match kind {
+                0 => Some(Refusal::Slot),
                 1 => self.arrays.guards.get(index).map(|(_, guard)| Refusal::Guard(*guard)),
                 2 => self.arrays.floors.get(index).map(|(_, guard)| Refusal::Guard(*guard)),
                 3 => Some(Refusal::Stale(index)),
@@ -321,13 +360,18 @@ impl<'a> Group<'a> {
             }
         }
         let mut answers = Vec::with_capacity(self.batches.len());
-        for (number, batch) in self.batches.iter().enumerate() {
+        for (number, (slot, batch)) in self.batches.iter().enumerate() {
             answers.push(match refused.get(&number) {
-                Some(refusal) => Err(self.told(batch, refusal, &counters)),
-                None => Ok(self.committed(batch, &mut counters)),
+                Some(Refusal::Slot) => match states.get(self.slots.partition_point(|other| other < slot)) {
+                    Some(1) => Decided::Elsewhere,
+                    _ => Decided::Alone,
+                },
+                Some(refusal) => Decided::Answer(Err(self.told(batch, refusal, &counters))),
+                None => Decided::Answer(Ok(self.committed(batch, &mut counters))),
             });
         }
-        Ok(Decided::Answers(answers, row.try_get(1).map_err(field)?))
+        let floors = self.slots.iter().zip(floors).filter_map(|(slot, floor)| Some((*slot, floor?)));
+        Ok((answers, floors.collect()))
     }
 
     fn told(&self, batch: &Batch, refusal: &Refusal, counters: &[Counter]) -> Error {
@@ -337,6 +381,7 @@ impl<'a> Group<'a> {
                 let counter = self.arrays.advance_counter.get(*advance).map_or(0, |counter| counter - 1);
                 Error::Stale { stamp: counters.get(counter as usize).map_or(0, |counter| counter.stamp) }
             }
+            Refusal::Slot => Error::Moved,
             Refusal::NoCounter => Error::Invalid("an advance of what is no counter"),
         }
     }
@@ -358,6 +403,7 @@ impl<'a> Group<'a> {
 /// Why a batch was refused; the order says which reason is told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Refusal {
+    Slot,
     Guard(usize),
     NoCounter,
     Stale(usize),

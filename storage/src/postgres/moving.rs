@@ -227,11 +227,9 @@ impl Moving<'_> {
             .write(async |connection: Object| {
                 connection
                     .batch_execute(&format!(
-                        "BEGIN; \
-                         DELETE FROM mayfly_kv WHERE slot IN (SELECT slot FROM mayfly_slot WHERE grp = {group}); \
+                        "DELETE FROM mayfly_kv WHERE slot IN (SELECT slot FROM mayfly_slot WHERE grp = {group}); \
                          DELETE FROM mayfly_slot WHERE grp = {group}; \
-                         UPDATE mayfly_group SET owned = false, moving = false WHERE grp = {group}; \
-                         COMMIT"
+                         UPDATE mayfly_group SET owned = false, moving = false WHERE grp = {group}"
                     ))
                     .await
             })
@@ -240,12 +238,13 @@ impl Moving<'_> {
             .server
             .write(async |connection: Object| {
                 connection
+                    // One transaction, as any text of several statements; a refusal ends it. Slots are taken in their
+                    // order, as by commits to several of them.
                     .batch_execute(&format!(
-                        "BEGIN; \
-                         DELETE FROM mayfly_moved WHERE grp = {group}; \
+                        "DELETE FROM mayfly_moved WHERE grp = {group}; \
                          UPDATE mayfly_group SET moving = true WHERE grp = {group}; \
-                         UPDATE mayfly_slot SET moving = true WHERE grp = {group}; \
-                         COMMIT"
+                         SELECT 1 FROM mayfly_slot WHERE grp = {group} ORDER BY slot FOR UPDATE; \
+                         UPDATE mayfly_slot SET moving = true WHERE grp = {group}"
                     ))
                     .await
             })

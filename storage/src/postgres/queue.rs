@@ -1,8 +1,15 @@
-//! Batches that wait for a slot while another commit to it is under way, and go together when it is done.
+//! Batches that wait for a server while other commits are under way there, and go together when one of them is done.
 //!
-//! Each slot that is being written to has a runner: it sends what waits as one statement, answers, and looks again. The
-//! slower the server and the more writers there are, the larger the groups. Work of the background goes alone, and only
-//! between groups.
+//! ```text
+//!   commit ──▶ the slot's queue ──▶ ready slots, in order of arrival ──▶ a runner: one statement for as many as there are
+//!                    ▲                                                        │
+//!                    └── the slot again, if more came meanwhile ◀─────────────┘ answers
+//! ```
+//!
+//! Each server that is written to has a few runners. One sends whatever waits for slots that no other runner has, as one
+//! statement, answers, and looks again. The slower the server and the more writers there are, the larger the groups; a
+//! transaction, and its wait for the disk, is shared by all in it. Work of the background does not queue here: its batches
+//! are large and go alone, few at a time.
 //!
 //! A batch that waited may rely on what a group before it has just changed. That is known here, so it is refused here:
 //! many that want the same row do not ask the server one by one.
@@ -10,7 +17,7 @@
 //! Holds: once queued, a batch is decided even if its caller goes away.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -21,27 +28,54 @@ use tokio::sync::oneshot;
 
 use super::{
     Inner, MOVES_MAX,
-    group::{Decided, Group, choose, slots_of},
+    changed::Changed,
+    group::{Claimed, Decided, Group},
     is_urgent,
-    map::Place,
     server::pause,
 };
 use crate::{
     Error, Result,
-    store::{Batch, Committed, Expect, Key, MarkAt, Slot, Space},
+    store::{Batch, BoxFuture, Committed, Slot},
 };
 
 /// How long to wait for a group of slots that is on its way to another server.
-const MOVE_PAUSE: Duration = Duration::from_millis(20);
+pub const MOVE_PAUSE: Duration = Duration::from_millis(20);
 
-/// What waits for each slot that has a runner.
+/// Statements under way at a time to one server: one that the server works on while another waits for the disk. More would
+/// be smaller, and a transaction costs the server as much as several batches.
+const RUNNERS_MAX: usize = 2;
+
+/// Batches that are worth a statement beside one that is under way.
+const GROUP_MIN: usize = 8;
+
+/// With fewer batches than this at a time, each goes at once: there is nothing to share.
+const LIGHT: usize = 4;
+
+/// What waits, by the server that had its slot when it came.
 #[derive(Default)]
-pub struct Queues(Mutex<HashMap<Slot, Waiting>>);
+pub struct Queues(Mutex<HashMap<i32, Line>>);
+
+/// What waits for one server.
+#[derive(Default)]
+struct Line {
+    /// Slots that somebody waits for, or that are being written to.
+    slots: HashMap<Slot, Waiting>,
+    /// Those that somebody waits for and nobody writes to, in the order in which they came to be so.
+    ready: VecDeque<Slot>,
+    /// Batches that wait for those.
+    ready_batches: usize,
+    /// Batches that runners have.
+    under_way: usize,
+    /// Batches of the group that was sent last.
+    recent: usize,
+    runners: usize,
+}
 
 #[derive(Default)]
 struct Waiting {
-    urgent: Vec<Job>,
-    background: Vec<Job>,
+    jobs: Vec<Job>,
+    /// Somebody writes to the slot.
+    is_taken: bool,
 }
 
 struct Job {
@@ -49,20 +83,80 @@ struct Job {
     reply: oneshot::Sender<Result<Committed>>,
 }
 
-impl Waiting {
-    fn push(&mut self, job: Job) {
-        if is_urgent(&job.batch) { self.urgent.push(job) } else { self.background.push(job) }
+/// Batches of a group, each with its slot.
+type Jobs = Vec<(Slot, Job)>;
+
+impl Line {
+    /// Queues a batch; whether a runner is to be started.
+    fn push(&mut self, slot: Slot, job: Job) -> bool {
+        let waiting = self.slots.entry(slot).or_default();
+        if !waiting.is_taken {
+            if waiting.jobs.is_empty() {
+                self.ready.push_back(slot);
+            }
+            self.ready_batches += 1;
+        }
+        waiting.jobs.push(job);
+        self.wants_runner()
     }
 
-    /// Refuses what relies on rows that have been changed since it was queued.
-    fn refuse_late(&mut self, store: &Inner, changed: &Changed) {
-        for jobs in [&mut self.urgent, &mut self.background] {
-            for job in jobs.extract_if(.., |job| changed.refuses(&job.batch).is_some()) {
-                let key = changed.refuses(&job.batch).cloned();
-                let answer = key.map_or(Err(Error::Poisoned), |key| Err(Error::Conflict { key }));
-                count(store, std::slice::from_ref(&answer));
-                let _ = job.reply.send(answer);
+    /// Whether another runner is to be started. It is counted as one already.
+    fn wants_runner(&mut self) -> bool {
+        let is_wanted = self.is_worth_a_statement(self.runners);
+        self.runners += usize::from(is_wanted);
+        is_wanted
+    }
+
+    /// Whether what is ready should go now, beside the statements of so many runners. If not, the next of them takes it.
+    fn is_worth_a_statement(&self, runners: usize) -> bool {
+        let is_light = self.under_way.max(self.recent) < LIGHT;
+        !self.ready.is_empty()
+            && match runners {
+                0 => true,
+                _ if is_light => runners < LIGHT,
+                _ => runners < RUNNERS_MAX && self.ready_batches >= GROUP_MIN,
             }
+    }
+
+    /// What a runner sends next. Nothing ends the runner.
+    fn take(&mut self) -> Jobs {
+        if !self.is_worth_a_statement(self.runners - 1) {
+            self.runners -= 1;
+            return Vec::new();
+        }
+        let mut claimed = Claimed::default();
+        let mut taken = Vec::new();
+        // Half of them, so that the server has something to do while it waits for the disk.
+        let enough = GROUP_MIN.max(self.ready_batches / 2);
+        while claimed.has_room() && taken.len() < enough {
+            let Some(slot) = self.ready.pop_front() else { break };
+            let Some(waiting) = self.slots.get_mut(&slot) else { continue };
+            self.ready_batches -= waiting.jobs.len();
+            waiting.is_taken = true;
+            // At least one: what batches of two slots write cannot be the same.
+            let chosen = claimed.choose(&mut waiting.jobs, |job| &job.batch);
+            taken.extend(chosen.into_iter().map(|job| (slot, job)));
+        }
+        self.recent = taken.len();
+        self.under_way += taken.len();
+        taken
+    }
+
+    /// A slot is written to no longer.
+    fn release(&mut self, store: &Inner, slot: Slot, changed: &Changed) {
+        let Some(waiting) = self.slots.get_mut(&slot) else { return };
+        waiting.is_taken = false;
+        for job in waiting.jobs.extract_if(.., |job| changed.refuses(&job.batch).is_some()) {
+            let key = changed.refuses(&job.batch).cloned();
+            let answer = key.map_or(Err(Error::Poisoned), |key| Err(Error::Conflict { key }));
+            count(store, std::slice::from_ref(&answer));
+            let _ = job.reply.send(answer);
+        }
+        if waiting.jobs.is_empty() {
+            self.slots.remove(&slot);
+        } else {
+            self.ready_batches += waiting.jobs.len();
+            self.ready.push_back(slot);
         }
     }
 }
@@ -71,276 +165,158 @@ impl Waiting {
 pub async fn commit(store: &Arc<Inner>, slot: Slot, batch: Batch) -> Result<Committed> {
     let (reply, answer) = oneshot::channel();
     let job = Job { batch, reply };
-    let first = {
-        let mut queues = store.queues.0.lock();
-        match queues.get_mut(&slot) {
-            Some(waiting) => {
-                waiting.push(job);
-                None
-            }
-            None => {
-                queues.insert(slot, Waiting::default());
-                Some(job)
-            }
+    if is_urgent(&job.batch) {
+        let server = store.place(slot).number;
+        let is_wanted = store.queues.0.lock().entry(server).or_default().push(slot, job);
+        if is_wanted {
+            store.spawn(run(store.clone(), server));
         }
-    };
-    if let Some(job) = first {
-        let runner = run(store.clone(), slot, job);
-        store.spawn(runner);
+    } else {
+        let alone = store.clone();
+        store.spawn(async move {
+            // Closed never: it belongs to the store.
+            let _turn = alone.background.acquire().await;
+            settle(&alone, vec![(slot, job)]).await;
+        });
     }
     answer.await.unwrap_or(Err(Error::Poisoned))
 }
 
-/// Commits `first` and whatever comes meanwhile.
-async fn run(store: Arc<Inner>, slot: Slot, first: Job) {
-    let mut group = vec![first];
-    loop {
-        let changed = process(&store, slot, group).await;
-        let (urgent, background) = {
-            let mut queues = store.queues.0.lock();
-            let Some(waiting) = queues.get_mut(&slot) else { return };
-            waiting.refuse_late(&store, &changed);
-            let urgent = choose(&mut waiting.urgent, |job| &job.batch);
-            let background = (!waiting.background.is_empty()).then(|| waiting.background.remove(0));
-            if urgent.is_empty() && background.is_none() {
-                queues.remove(&slot);
+/// Commits what waits for a server until nothing does.
+fn run(store: Arc<Inner>, server: i32) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        loop {
+            let jobs = store.queues.0.lock().entry(server).or_default().take();
+            if jobs.is_empty() {
                 return;
             }
-            (urgent, background)
-        };
-        if !urgent.is_empty() {
-            let changed = process(&store, slot, urgent).await;
-            if let Some(waiting) = store.queues.0.lock().get_mut(&slot) {
-                waiting.refuse_late(&store, &changed);
-            }
+            process(&store, server, jobs).await;
+            // Those that were answered come again, if they are let; then they go together.
+            tokio::task::yield_now().await;
         }
-        // Nothing if there is no background work: then this is a look at what came meanwhile.
-        group = background.into_iter().collect();
+    })
+}
+
+/// Decides a group and answers. Slots that the statement could not take are settled by themselves meanwhile.
+async fn process(store: &Arc<Inner>, server: i32, jobs: Jobs) {
+    let batches = jobs.len();
+    let mut slots: Vec<Slot> = jobs.iter().map(|(slot, _)| *slot).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    let mut changed = Changed::default();
+    let left = match send(store, &jobs).await {
+        // One that the server cannot take must not spoil it for the others.
+        Err(Error::Invalid(_) | Error::KeyTooLong { .. } | Error::Moved) => jobs,
+        sent => answer(jobs, sent, &mut changed),
+    };
+    let mut alone: HashMap<Slot, Jobs> = HashMap::new();
+    left.into_iter().for_each(|(slot, job)| alone.entry(slot).or_default().push((slot, job)));
+    {
+        let mut lines = store.queues.0.lock();
+        let line = lines.entry(server).or_default();
+        line.under_way -= batches;
+        slots.retain(|slot| !alone.contains_key(slot));
+        slots.iter().for_each(|slot| line.release(store, *slot, &changed));
+    }
+    for (slot, jobs) in alone {
+        let settled = store.clone();
+        store.spawn(async move {
+            let changed = settle(&settled, jobs).await;
+            let is_wanted = {
+                let mut lines = settled.queues.0.lock();
+                let line = lines.entry(server).or_default();
+                line.release(&settled, slot, &changed);
+                line.wants_runner()
+            };
+            if is_wanted {
+                run(settled, server).await;
+            }
+        });
     }
 }
 
-/// Decides a group, answers, and says what it has changed.
-async fn process(store: &Arc<Inner>, slot: Slot, jobs: Vec<Job>) -> Changed {
-    let mut changed = Changed::default();
-    if jobs.is_empty() {
-        return changed;
+/// Sends a group to the server that has its slots.
+async fn send(store: &Arc<Inner>, jobs: &Jobs) -> Result<Vec<Decided>> {
+    let batches: Vec<(Slot, &Batch)> = jobs.iter().map(|(slot, job)| (*slot, &job.batch)).collect();
+    let group = Group::new(&batches)?;
+    let places: Vec<_> = group.slots.iter().map(|slot| store.place(*slot)).collect();
+    let Some(first) = places.first() else { return Ok(Vec::new()) };
+    if places.iter().any(|place| place.number != first.number) {
+        // They were on one server when they came.
+        return Err(Error::Moved);
     }
-    let (batches, replies): (Vec<_>, Vec<_>) = jobs.into_iter().map(|job| (job.batch, job.reply)).unzip();
-    let borrowed: Vec<&Batch> = batches.iter().collect();
-    let answers = match decide(store, slot, &borrowed).await {
-        // One that the server cannot take must not spoil it for the others.
-        Err(Error::Invalid(_) | Error::KeyTooLong { .. }) if borrowed.len() > 1 => {
-            let mut answers = Vec::new();
-            for batch in borrowed {
-                let alone = decide(store, slot, &[batch]).await;
-                answers.push(alone.and_then(|mut answers| answers.pop().unwrap_or(Err(Error::Poisoned))));
-            }
-            Ok(answers)
-        }
-        decided => decided,
-    };
-    match answers {
-        Ok(answers) => {
-            for ((reply, answer), batch) in replies.into_iter().zip(answers).zip(&batches) {
+    let write = async |connection: Object| group.send(&connection, &places, true).await;
+    let (decided, floors) = group.decide(&first.server.write(write).await?)?;
+    floors.into_iter().for_each(|(slot, floor)| store.saw_floor(slot, floor));
+    let answers = decided.iter().filter_map(|decided| match decided {
+        Decided::Answer(answer) => Some(answer),
+        Decided::Elsewhere | Decided::Alone => None,
+    });
+    count(store, answers);
+    Ok(decided)
+}
+
+/// Tells everybody what has been decided. Those that are left wait for slots that were not there.
+fn answer(jobs: Jobs, sent: Result<Vec<Decided>>, changed: &mut Changed) -> Jobs {
+    let mut left = Vec::new();
+    match sent {
+        Ok(decided) => {
+            for ((slot, job), decided) in jobs.into_iter().zip(decided) {
+                let Decided::Answer(answer) = decided else {
+                    left.push((slot, job));
+                    continue;
+                };
                 if let Ok(committed) = &answer {
-                    changed.add(batch, committed);
+                    changed.add(&job.batch, committed);
                 }
-                let _ = reply.send(answer);
+                let _ = job.reply.send(answer);
             }
         }
-        Err(error) => {
-            for reply in replies {
-                let _ = reply.send(Err(copy(&error)));
+        Err(error) => jobs.into_iter().for_each(|(_, job)| drop(job.reply.send(Err(copy(&error))))),
+    }
+    left
+}
+
+/// Decides batches of one slot wherever it is, each by itself if one of them spoils it for the others.
+async fn settle(store: &Arc<Inner>, jobs: Jobs) -> Changed {
+    let mut changed = Changed::default();
+    let mut groups = vec![jobs];
+    let mut moves = 0;
+    while let Some(jobs) = groups.pop() {
+        let sent = match send(store, &jobs).await {
+            Err(Error::Invalid(_) | Error::KeyTooLong { .. }) if jobs.len() > 1 => {
+                groups.extend(jobs.into_iter().rev().map(|job| vec![job]));
+                continue;
             }
+            sent => sent,
+        };
+        let left = answer(jobs, sent, &mut changed);
+        if left.is_empty() {
+            continue;
+        }
+        moves += 1;
+        let followed = if moves < MOVES_MAX { store.reload_map().await } else { Err(Error::Moved) };
+        match followed {
+            Ok(()) => {
+                pause(MOVE_PAUSE).await;
+                groups.push(left);
+            }
+            Err(error) => drop(answer(left, Err(error), &mut changed)),
         }
     }
     changed
 }
 
-/// What guards find at keys that were just written: nothing, or a value with its version, if it is long enough for one.
-#[derive(Default)]
-struct Changed(HashMap<(Space, Vec<u8>), Option<Option<u64>>>);
-
-impl Changed {
-    fn add(&mut self, batch: &Batch, committed: &Committed) {
-        let version = |value: &[u8]| value.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
-        let name = |key: &Key| (key.space, key.bytes.clone());
-        for put in &batch.puts {
-            // The numbers that the commit filled in stand in the first bytes, or nowhere that a guard looks.
-            let at_start = put.marks.iter().find(|mark| mark.at == MarkAt::Value(0));
-            let filled = at_start.and_then(|mark| committed.counters.get(usize::from(mark.advance)));
-            let is_known = put.marks.iter().all(|mark| match mark.at {
-                MarkAt::Key(_) => false,
-                MarkAt::Value(at) => at == 0 || at >= 8,
-            });
-            if is_known {
-                let found = filled.map_or_else(|| version(&put.value), |counter| Some(counter.seq));
-                self.0.insert(name(&put.key), Some(found));
-            }
-        }
-        self.0.extend(batch.deletes.iter().map(|key| (name(key), None)));
-        let counters = batch.advances.iter().zip(&committed.counters);
-        self.0.extend(counters.map(|(advance, row)| (name(&advance.counter), Some(Some(row.seq)))));
+/// Counts what became of batches that went together.
+pub fn count<'a>(store: &Inner, answers: impl IntoIterator<Item = &'a Result<Committed>>) {
+    let (mut accepted, mut refused) = (0, 0);
+    for answer in answers {
+        accepted += u64::from(answer.is_ok());
+        refused += u64::from(matches!(answer, Err(Error::Conflict { .. } | Error::Stale { .. })));
     }
-
-    /// The first key that does not hold what a batch relies on.
-    fn refuses<'a>(&self, batch: &'a Batch) -> Option<&'a Key> {
-        let broken = batch.guards.iter().find(|guard| {
-            let found = self.0.get(&(guard.key.space, guard.key.bytes.clone()));
-            found.is_some_and(|found| match guard.expect {
-                Expect::Absent => found.is_some(),
-                Expect::Version(version) => *found != Some(Some(version)),
-            })
-        });
-        broken.map(|guard| &guard.key)
-    }
-}
-
-/// Sends a group to wherever its slot is.
-async fn decide(store: &Arc<Inner>, slot: Slot, batches: &[&Batch]) -> Result<Vec<Result<Committed>>> {
-    let group = Group::new(slot, batches)?;
-    for _ in 0..MOVES_MAX {
-        let place = store.place(slot);
-        let row =
-            place.server.write(async |connection: Object| group.send(&connection, &place).await).await?;
-        match group.decide(&row)? {
-            Decided::Answers(answers, floor) => {
-                store.saw_floor(slot, floor);
-                count(store, &answers);
-                return Ok(answers);
-            }
-            Decided::Elsewhere => {
-                store.reload_map().await?;
-                pause(MOVE_PAUSE).await;
-            }
-        }
-    }
-    Err(Error::Moved)
-}
-
-fn count(store: &Inner, answers: &[Result<Committed>]) {
-    let accepted = answers.iter().filter(|answer| answer.is_ok()).count() as u64;
-    let refused = |answer: &&Result<_>| matches!(answer, Err(Error::Conflict { .. } | Error::Stale { .. }));
     store.tallies.commits.fetch_add(accepted, Relaxed);
     store.tallies.groups.fetch_add(u64::from(accepted > 0), Relaxed);
-    store.tallies.conflicts.fetch_add(answers.iter().filter(refused).count() as u64, Relaxed);
-}
-
-/// Commits a batch that writes to several slots of one server, as one transaction of several statements.
-pub async fn commit_across(store: &Arc<Inner>, batch: Batch) -> Result<Committed> {
-    let parts = split(&batch)?;
-    for _ in 0..MOVES_MAX {
-        let places: Vec<Place> = parts.iter().map(|part| store.place(part.slot)).collect();
-        let Some(first) = places.first() else { return Ok(Committed::default()) };
-        if places.iter().any(|place| place.number != first.number) {
-            return Err(Error::Apart);
-        }
-        let answer = first.server.write(async |connection: Object| {
-            connection.batch_execute("BEGIN").await?;
-            let answers = send_parts(&connection, &parts, &places).await;
-            let is_good = matches!(&answers, Ok(Ok(_)));
-            let ended = connection.batch_execute(if is_good { "COMMIT" } else { "ROLLBACK" }).await;
-            if ended.is_err() {
-                // In an unknown state, so not for anybody else.
-                drop(Object::take(connection));
-            }
-            let answers = answers?;
-            ended.map(|()| answers)
-        });
-        match answer.await? {
-            Ok(rows) => {
-                let committed = Committed { counters: in_order(&batch, &parts, rows) };
-                count(store, &[Ok(committed.clone())]);
-                return Ok(committed);
-            }
-            Err(Error::Moved) => {
-                store.reload_map().await?;
-                pause(MOVE_PAUSE).await;
-            }
-            Err(error) => {
-                let answer = Err(error);
-                count(store, std::slice::from_ref(&answer));
-                return answer;
-            }
-        }
-    }
-    Err(Error::Moved)
-}
-
-/// The part of a batch that one slot is concerned with, and which of the batch's advances it has.
-struct Part {
-    slot: Slot,
-    batch: Batch,
-    advances: Vec<usize>,
-}
-
-fn split(batch: &Batch) -> Result<Vec<Part>> {
-    let mut slots = slots_of(batch);
-    slots.extend(batch.guards.iter().map(|guard| guard.key.slot));
-    slots.sort_unstable();
-    slots.dedup();
-    slots.into_iter().map(|slot| part(batch, slot)).collect()
-}
-
-fn part(batch: &Batch, slot: Slot) -> Result<Part> {
-    let advances: Vec<usize> =
-        (0..batch.advances.len()).filter(|index| batch.advances[*index].counter.slot == slot).collect();
-    let mut part = Batch {
-        guards: batch.guards.iter().filter(|guard| guard.key.slot == slot).cloned().collect(),
-        puts: batch.puts.iter().filter(|put| put.key.slot == slot).cloned().collect(),
-        deletes: batch.deletes.iter().filter(|key| key.slot == slot).cloned().collect(),
-        advances: advances.iter().map(|index| batch.advances[*index].clone()).collect(),
-        urgency: batch.urgency,
-    };
-    for put in &mut part.puts {
-        for mark in &mut put.marks {
-            let index = advances.iter().position(|index| *index == usize::from(mark.advance));
-            let Some(index) = index else {
-                return Err(Error::Invalid("a mark of an advance in another slot"));
-            };
-            mark.advance = index as u8;
-        }
-    }
-    Ok(Part { slot, batch: part, advances })
-}
-
-type Rows = Vec<Committed>;
-
-async fn send_parts(
-    connection: &Object,
-    parts: &[Part],
-    places: &[Place],
-) -> std::result::Result<Result<Rows>, tokio_postgres::Error> {
-    let mut rows = Vec::new();
-    for (part, place) in parts.iter().zip(places) {
-        let batches = [&part.batch];
-        let group = match Group::new(part.slot, &batches) {
-            Ok(group) => group,
-            Err(error) => return Ok(Err(error)),
-        };
-        let row = group.send(connection, place).await?;
-        match group.decide(&row) {
-            Ok(Decided::Answers(mut answers, _)) => match answers.pop() {
-                Some(Ok(committed)) => rows.push(committed),
-                Some(Err(error)) => return Ok(Err(error)),
-                None => return Ok(Err(Error::Poisoned)),
-            },
-            Ok(Decided::Elsewhere) => return Ok(Err(Error::Moved)),
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-    Ok(Ok(rows))
-}
-
-/// Counters in the order of the batch's advances.
-fn in_order(batch: &Batch, parts: &[Part], rows: Rows) -> Vec<crate::store::Counter> {
-    let mut counters = vec![crate::store::Counter::default(); batch.advances.len()];
-    for (part, row) in parts.iter().zip(rows) {
-        for (index, counter) in part.advances.iter().zip(row.counters) {
-            counters[*index] = counter;
-        }
-    }
-    counters
+    store.tallies.conflicts.fetch_add(refused, Relaxed);
 }
 
 /// The same error for each of several callers.

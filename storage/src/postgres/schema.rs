@@ -13,9 +13,10 @@ use crate::{Error, Result};
 const SCHEMA: &str = include_str!("schema.sql");
 const FUNCTIONS: &str = include_str!("functions.sql");
 
-/// The version of `schema.sql` and `functions.sql`. Version 1 had the same tables.
-const VERSION: i32 = 2;
-const SAME_TABLES: i32 = 1;
+/// The version of `schema.sql` and `functions.sql`. Those before had the same tables. Functions of theirs stay where they
+/// are, for nodes that have not been replaced yet.
+const VERSION: i32 = 3;
+const SAME_TABLES: std::ops::Range<i32> = 1..VERSION;
 
 /// Nodes that start together make the tables together; one of them wins and the others look again.
 const ATTEMPTS: u32 = 20;
@@ -27,7 +28,7 @@ pub async fn prepare(server: &Server, holds_all: bool) -> Result<()> {
         let connection = server.connection().await?;
         let text = match connection.query_opt("SELECT version FROM mayfly_schema", &[]).await {
             Ok(Some(row)) if row.get::<_, i32>(0) == VERSION => return Ok(()),
-            Ok(Some(row)) if row.get::<_, i32>(0) == SAME_TABLES => {
+            Ok(Some(row)) if SAME_TABLES.contains(&row.get::<_, i32>(0)) => {
                 format!("{FUNCTIONS}; UPDATE mayfly_schema SET version = {VERSION}")
             }
             Ok(_) => {
