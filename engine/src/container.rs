@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
     etag::Etag,
     keys::{self, PREFIX_LEN, Shard, be_u64},
-    record::Record,
+    record::{Lifetime, Record},
     secondary::Secondary,
     ttl::{DefaultTtl, Life, TtlChange, TtlPolicy},
 };
@@ -264,6 +264,11 @@ impl Container {
     /// Whether a document that was read is still there: whoever holds it for a while asks again.
     pub fn shows(&self, record: &Record, now: Timestamp) -> bool {
         self.ttl().cuts(now).is_live(&record.life)
+    }
+
+    /// The same, for whoever holds something that was made of a document.
+    pub fn lasts(&self, lifetime: &Lifetime, now: Timestamp) -> bool {
+        self.ttl().cuts(now).is_live(&lifetime.0)
     }
 
     /// The rules about time to live, with what they leave behind. Not for front-ends: they see definitions.

@@ -75,7 +75,7 @@ pub use mayfly_storage::store::{Direction, PageLimit};
 pub use metrics::{ContainerMetrics, Metrics};
 pub use position::Position;
 pub use purge::{Pace, Purged};
-pub use record::{Birth, Record};
+pub use record::{Birth, Lifetime, Record};
 pub use scan::{
     Content, DocumentPlace, Entry, EntryPage, Found, Merged, Neighbours, ScanPage, Search, TextAnswer,
     TextQuestion, Wanted,

@@ -47,6 +47,10 @@ pub struct Record {
     body: Bytes,
 }
 
+/// What decides how long a document is visible, without the document: `Container::lasts` reads it.
+#[derive(Clone, Debug)]
+pub struct Lifetime(pub(crate) Life);
+
 impl Record {
     /// Where the life stands in the stored bytes.
     pub(crate) const LIFE_AT: usize = 21;
@@ -79,6 +83,11 @@ impl Record {
     /// The second of the last write: `_ts`.
     pub fn ts(&self) -> u64 {
         self.life.ts
+    }
+
+    /// What decides how long it is visible, for whoever keeps something made of it.
+    pub fn lifetime(&self) -> Lifetime {
+        Lifetime(self.life.clone())
     }
 
     /// Bytes that count as the document's size.

@@ -12,6 +12,7 @@ use bson::{RawArray, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use crate::{
     call::{Call, integer},
     failure::Result,
+    pipeline::Row,
     query::Query,
     values::put,
 };
@@ -74,7 +75,7 @@ impl Counting {
     }
 
     /// The answer.
-    pub async fn run(self, mut query: Query, call: &Call<'_>) -> Result<VecDeque<RawDocumentBuf>> {
+    pub async fn run(self, mut query: Query, call: &Call<'_>) -> Result<VecDeque<Row>> {
         query.limit = self.limit.map(|limit| limit.saturating_add(self.skip));
         let is_whole = !self.has_filter && query.txn.is_none() && query.hint.is_none();
         let found = match (&query.collection, is_whole) {
@@ -95,7 +96,7 @@ impl Counting {
             Ok(count) => put(&mut answer, &self.name, count),
             Err(_) => put(&mut answer, &self.name, count as i64),
         }
-        Ok(VecDeque::from([answer]))
+        Ok(VecDeque::from([Row::made(answer)]))
     }
 }
 

@@ -41,6 +41,7 @@ mod index_kinds;
 mod indexes;
 mod namespace;
 mod near;
+mod origin;
 mod output;
 mod planner;
 mod predicates;

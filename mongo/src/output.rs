@@ -15,7 +15,7 @@ use crate::{
     filtering::Surroundings,
     indexes,
     namespace::{self, Collection},
-    pipeline::{Effect, Merge, NoCollections, Out, WhenMatched, WhenNotMatched},
+    pipeline::{Effect, Merge, NoCollections, Out, Row, WhenMatched, WhenNotMatched},
     query::Query,
     service::to_raw,
     writer::{Change, Decide, Target, Writer},
@@ -204,11 +204,11 @@ async fn one(
                 inner.variables.extend(values);
                 let after = inner.with(|context| {
                     let mut execution = pipeline.start(context, &NoCollections);
-                    execution.push(old.clone())?;
+                    execution.push(Row::made(old.clone()))?;
                     execution.finish()?;
                     Ok::<_, crate::error::MongoError>(execution.take())
                 })?;
-                Change::Put(after.into_iter().next().unwrap_or_default())
+                Change::Put(after.into_iter().next().map(|row| row.document).unwrap_or_default())
             }
         },
     };

@@ -26,6 +26,7 @@ mod matching;
 mod output;
 mod redact;
 mod reshape;
+mod row;
 mod sorting;
 mod union;
 mod unwind;
@@ -37,6 +38,7 @@ use bson::{RawArray, RawDocument, RawDocumentBuf};
 pub use accumulators::{ACCUMULATORS, AccumulatorDefinition};
 pub use geo_near::GeoNear;
 pub use output::{Effect, Merge, Out, WhenMatched, WhenNotMatched};
+pub use row::{Provenance, Row};
 pub use window_functions::WINDOW_FUNCTIONS;
 
 use crate::context::Context;
@@ -53,7 +55,7 @@ pub trait Collections {
         &self,
         collection: &str,
         filter: &Filter,
-        visit: &mut dyn FnMut(RawDocumentBuf) -> Result<bool>,
+        visit: &mut dyn FnMut(Row) -> Result<bool>,
     ) -> Result<()>;
 }
 
@@ -61,7 +63,7 @@ pub trait Collections {
 pub struct NoCollections;
 
 impl Collections for NoCollections {
-    fn scan(&self, _: &str, _: &Filter, _: &mut dyn FnMut(RawDocumentBuf) -> Result<bool>) -> Result<()> {
+    fn scan(&self, _: &str, _: &Filter, _: &mut dyn FnMut(Row) -> Result<bool>) -> Result<()> {
         Ok(())
     }
 }
@@ -95,15 +97,15 @@ pub(crate) trait Stage: Send + Sync {
 /// A stage at work.
 pub(crate) trait Operator {
     /// Takes a document and passes on what it can.
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()>;
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()>;
 
     /// The same for a document that lies elsewhere; operators that only look at it make no copy.
-    fn push_ref(&mut self, document: &RawDocument, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        self.push(document.to_owned(), out)
+    fn push_ref(&mut self, document: &RawDocument, from: Provenance<'_>, out: &mut Vec<Row>) -> Result<()> {
+        self.push(from.row(document.to_owned()), out)
     }
 
     /// Passes on the rest: no more documents come.
-    fn finish(&mut self, _out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, _out: &mut Vec<Row>) -> Result<()> {
         Ok(())
     }
 
@@ -255,9 +257,9 @@ impl Pipeline {
     }
 
     /// The documents that `$documents` gives.
-    pub fn source_documents(&self, context: &Context<'_>) -> Result<Vec<RawDocumentBuf>> {
+    pub fn source_documents(&self, context: &Context<'_>) -> Result<Vec<Row>> {
         match &self.source {
-            Some(source) => source.evaluate(context),
+            Some(source) => Ok(source.evaluate(context)?.into_iter().map(Row::made).collect()),
             None => Ok(Vec::new()),
         }
     }
@@ -270,17 +272,13 @@ impl Pipeline {
     }
 
     /// Runs over documents that are all there.
-    pub(crate) fn run_over(
-        &self,
-        documents: impl IntoIterator<Item = Result<RawDocumentBuf>>,
-        run: Run<'_>,
-    ) -> Result<Vec<RawDocumentBuf>> {
+    pub(crate) fn run_over(&self, rows: impl IntoIterator<Item = Row>, run: Run<'_>) -> Result<Vec<Row>> {
         let mut execution = self.start(run.context, run.collections);
-        for document in documents {
+        for row in rows {
             if execution.is_done() {
                 break;
             }
-            execution.push(document?)?;
+            execution.push(row)?;
         }
         execution.finish()?;
         Ok(execution.take())
@@ -308,25 +306,25 @@ fn parse_stage(specification: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
 
 /// A pipeline at work: documents go in, documents come out.
 pub struct Execution<'a> {
-    operators: Vec<(Box<dyn Operator + 'a>, Vec<RawDocumentBuf>)>,
-    out: Vec<RawDocumentBuf>,
+    operators: Vec<(Box<dyn Operator + 'a>, Vec<Row>)>,
+    out: Vec<Row>,
 }
 
 impl Execution<'_> {
     /// Pushes a document through.
-    pub fn push(&mut self, document: RawDocumentBuf) -> Result<()> {
-        push_through(&mut self.operators, document, &mut self.out)
+    pub fn push(&mut self, row: Row) -> Result<()> {
+        push_through(&mut self.operators, row, &mut self.out)
     }
 
     /// Pushes a document through that lies elsewhere.
-    pub fn push_ref(&mut self, document: &RawDocument) -> Result<()> {
+    pub fn push_ref(&mut self, document: &RawDocument, from: Provenance<'_>) -> Result<()> {
         let Some(((operator, buffer), rest)) = self.operators.split_first_mut() else {
-            self.out.push(document.to_owned());
+            self.out.push(from.row(document.to_owned()));
             return Ok(());
         };
-        operator.push_ref(document, buffer)?;
-        for document in buffer.drain(..) {
-            push_through(rest, document, &mut self.out)?;
+        operator.push_ref(document, from, buffer)?;
+        for row in buffer.drain(..) {
+            push_through(rest, row, &mut self.out)?;
         }
         Ok(())
     }
@@ -336,8 +334,8 @@ impl Execution<'_> {
         let mut operators = self.operators.as_mut_slice();
         while let Some(((operator, buffer), rest)) = operators.split_first_mut() {
             operator.finish(buffer)?;
-            for document in buffer.drain(..) {
-                push_through(rest, document, &mut self.out)?;
+            for row in buffer.drain(..) {
+                push_through(rest, row, &mut self.out)?;
             }
             operators = rest;
         }
@@ -355,24 +353,24 @@ impl Execution<'_> {
     }
 
     /// What has come out since the last call.
-    pub fn take(&mut self) -> Vec<RawDocumentBuf> {
+    pub fn take(&mut self) -> Vec<Row> {
         std::mem::take(&mut self.out)
     }
 }
 
 fn push_through<'a>(
-    operators: &mut [(Box<dyn Operator + 'a>, Vec<RawDocumentBuf>)],
-    document: RawDocumentBuf,
-    out: &mut Vec<RawDocumentBuf>,
+    operators: &mut [(Box<dyn Operator + 'a>, Vec<Row>)],
+    row: Row,
+    out: &mut Vec<Row>,
 ) -> Result<()> {
     let Some(((operator, buffer), rest)) = operators.split_first_mut() else {
-        out.push(document);
+        out.push(row);
         return Ok(());
     };
     let mut emitted = std::mem::take(buffer);
-    operator.push(document, &mut emitted)?;
-    for document in emitted.drain(..) {
-        push_through(rest, document, out)?;
+    operator.push(row, &mut emitted)?;
+    for row in emitted.drain(..) {
+        push_through(rest, row, out)?;
     }
     *buffer = emitted;
     Ok(())
@@ -399,8 +397,10 @@ impl<F> Operator for EachOperator<'_, F>
 where
     F: Fn(RawDocumentBuf, &Context<'_>) -> Result<Option<RawDocumentBuf>>,
 {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        out.extend((self.function)(document, self.run.context)?);
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
+        let Row { document, origin } = row;
+        let becomes = (self.function)(document, self.run.context)?;
+        out.extend(becomes.map(|document| Row { document, origin }));
         Ok(())
     }
 }
@@ -435,8 +435,8 @@ impl UpdatePipeline {
 
     pub(crate) fn apply(&self, document: &RawDocument, context: &Context<'_>) -> Result<RawDocumentBuf> {
         let run = Run { context, collections: &NoCollections };
-        let mut documents = self.0.run_over([Ok(document.to_owned())], run)?;
-        Ok(documents.pop().unwrap_or_default())
+        let mut rows = self.0.run_over([Row::made(document.to_owned())], run)?;
+        Ok(rows.pop().map(|row| row.document).unwrap_or_default())
     }
 }
 

@@ -6,7 +6,7 @@
 use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
 
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
-use mayfly_engine::{Container, Direction, Timestamp};
+use mayfly_engine::{Direction, Timestamp};
 
 use crate::{
     bounds::IndexBounds,
@@ -18,6 +18,8 @@ use crate::{
     filter::{Filter, NO_TEXT_INDEX},
     filtering::Surroundings,
     namespace::Collection,
+    origin::{Judge, Origin},
+    pipeline::Provenance,
     planner::{Plan, in_order, plan},
     projection::Projection,
     reader::{Body, Found, Reader},
@@ -193,16 +195,16 @@ pub struct QuerySource {
     sorted: Option<VecDeque<Found>>,
     skip: u64,
     left: Option<u64>,
-    /// When it was first asked.
-    opened: Option<Timestamp>,
-    /// Who says what has expired since.
-    judge: Option<(Timestamp, Arc<Container>)>,
+    /// Who says what has expired since it was read.
+    judge: Judge,
+    /// What the document given last to a cursor was read from.
+    last: Option<Origin>,
 }
 
 impl QuerySource {
     fn new(query: Query, reader: Option<Reader>, in_order: bool, runs: Option<Runs>) -> Self {
         let (skip, left) = (query.skip, query.limit);
-        Self { skip, left, reader, in_order, runs, sorted: None, query, opened: None, judge: None }
+        Self { skip, left, reader, in_order, runs, sorted: None, query, judge: Judge::default(), last: None }
     }
 
     /// The same for who takes all documents at once: a page is read while the one before is worked on.
@@ -244,19 +246,9 @@ impl QuerySource {
 
     /// Whether a document is still there. It may have been read for a batch of before and held since.
     fn is_alive(&mut self, found: &Found, mongo: &Mongo, now: Timestamp) -> bool {
-        if *self.opened.get_or_insert(now) == now {
-            return true;
-        }
         let Some(collection) = &self.query.collection else { return true };
-        let judge = match &self.judge {
-            Some((at, container)) if *at == now => container,
-            _ => {
-                let fresh = mongo.engine.container_by_id(collection.container.id);
-                let fresh = fresh.unwrap_or_else(|_| collection.container.clone());
-                &self.judge.insert((now, fresh)).1
-            }
-        };
-        found.document.record().is_none_or(|record| judge.shows(record, now))
+        let record = found.document.record();
+        record.is_none_or(|record| self.judge.shows_record(&collection.container, record, mongo, now))
     }
 
     async fn next_of_runs(&mut self, mongo: &Mongo, now: Timestamp) -> Result<Option<Found>> {
@@ -364,6 +356,12 @@ impl QuerySource {
         Ok(few)
     }
 
+    /// What a document of it was read from.
+    pub fn provenance<'a>(&'a self, found: &'a Found) -> Provenance<'a> {
+        let container = self.query.collection.as_ref().map(|collection| &collection.container);
+        Provenance::of(container, found.document.record())
+    }
+
     /// How far a document is from where distances are measured.
     pub fn distance(&self, document: &RawDocument) -> Option<f64> {
         self.query.filter.distance(document)
@@ -396,10 +394,19 @@ impl Source for QuerySource {
     fn pull<'a>(&'a mut self, mongo: &'a Mongo, now: Timestamp) -> Pull<'a> {
         Box::pin(async move {
             match self.next(mongo, now).await? {
-                Some(found) => Ok(Pulled::Document(self.project(found.document)?)),
+                Some(found) => {
+                    self.last = self.query.collection.as_ref().and_then(|collection| {
+                        found.document.record().map(|record| Origin::of(&collection.container, record))
+                    });
+                    Ok(Pulled::Document(self.project(found.document)?))
+                }
                 None => Ok(Pulled::End),
             }
         })
+    }
+
+    fn shows_last(&mut self, mongo: &Mongo, now: Timestamp) -> bool {
+        self.last.as_ref().is_none_or(|origin| self.judge.shows(origin, mongo, now))
     }
 
     fn is_done(&self) -> bool {

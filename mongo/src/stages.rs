@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, RawDocumentBuf, doc};
+use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, doc};
 use mayfly_engine::Timestamp;
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     failure::{Failure, Result},
     indexes,
     namespace::Collection,
+    pipeline::Row,
     service::to_raw,
     session::lsid_document,
 };
@@ -32,7 +33,7 @@ pub async fn make(
     call: &Call<'_>,
     collection: Option<&Collection>,
     stages: &RawArray,
-) -> Result<Option<VecDeque<RawDocumentBuf>>> {
+) -> Result<Option<VecDeque<Row>>> {
     let Some((name, options)) = first(stages)? else { return Ok(None) };
     let documents = match name {
         "$collStats" => vec![coll_stats(call, collection, options).await?],
@@ -54,7 +55,7 @@ pub async fn make(
         "$planCacheStats" => Vec::new(),
         _ => return Ok(None),
     };
-    Ok(Some(documents.iter().map(to_raw).collect()))
+    Ok(Some(documents.iter().map(|document| Row::made(to_raw(document))).collect()))
 }
 
 async fn coll_stats(

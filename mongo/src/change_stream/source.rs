@@ -17,7 +17,7 @@ use crate::{
     failure::{Failure, Result},
     filtering::Surroundings,
     namespace::{self, Collection},
-    pipeline::{NoCollections, Pipeline, STAGES},
+    pipeline::{NoCollections, Pipeline, Row, STAGES},
     service::Mongo,
 };
 
@@ -225,11 +225,11 @@ impl ChangeSource {
         let Some(pipeline) = &self.pipeline else { return Ok(Some(event)) };
         let shaped = self.surroundings.with(|context| {
             let mut execution = pipeline.start(context, &NoCollections);
-            execution.push(event)?;
+            execution.push(Row::made(event))?;
             execution.finish()?;
             Ok::<_, crate::error::MongoError>(execution.take())
         })?;
-        let Some(shaped) = shaped.into_iter().next() else { return Ok(None) };
+        let Some(Row { document: shaped, .. }) = shaped.into_iter().next() else { return Ok(None) };
         if shaped.get("_id")?.is_none() {
             let message = "Encountered an event whose _id field, which contains the resume token, was modified by the \
                            pipeline. Modifying the _id field of an event makes it impossible to resume the stream from \

@@ -13,7 +13,7 @@ use super::count::Values;
 use crate::{
     call::{Call, integer},
     counting::Counting,
-    cursor::{Cursor, Ready},
+    cursor::{Cursor, Kept},
     error::MongoError,
     expression::with_field,
     failure::{Failure, Result},
@@ -22,7 +22,7 @@ use crate::{
     namespace::{self, Collection},
     near::Near,
     output,
-    pipeline::{Collections, Pipeline, mentions_metadata},
+    pipeline::{Collections, Pipeline, Row, mentions_metadata},
     query::{Query, check_scores, hint_name},
     service::to_raw,
     sort::SortPattern,
@@ -103,7 +103,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
         _ => {
             let results = results(call, name, stages).await?;
-            Cursor::new(namespace, Ready(results), call.now)
+            Cursor::new(namespace, Kept::new(results, call.now), call.now)
         }
     };
     cursor.session = session;
@@ -120,7 +120,7 @@ fn is_linearizable(call: &Call<'_>) -> Result<bool> {
 }
 
 /// Everything that comes out of a pipeline.
-async fn results(call: &Call<'_>, name: Option<&str>, stages: &RawArray) -> Result<VecDeque<RawDocumentBuf>> {
+async fn results(call: &Call<'_>, name: Option<&str>, stages: &RawArray) -> Result<VecDeque<Row>> {
     let collection = name.and_then(|name| namespace::find(&call.mongo.engine, &call.db, name));
     let surroundings = Surroundings::on(call, collection.as_ref())?;
     let (collection, stages) = match &collection {
@@ -161,7 +161,7 @@ async fn run_pipeline(
     stages: &RawArray,
     surroundings: &Surroundings,
     hint: Option<String>,
-) -> Result<VecDeque<RawDocumentBuf>> {
+) -> Result<VecDeque<Row>> {
     let near = Near::of(stages, collection.as_ref())?;
     let made = stages::make(call, collection.as_ref(), stages).await?;
     let (made, rest) = match made {
@@ -223,7 +223,7 @@ async fn run_pipeline(
     let tells = mentions_metadata(&rest);
     let others = Others { call, surroundings, depth: 0 };
     let handle = Handle::current();
-    let results = tokio::task::block_in_place(|| -> Result<VecDeque<RawDocumentBuf>> {
+    let results = tokio::task::block_in_place(|| -> Result<VecDeque<Row>> {
         surroundings.with(|context| {
             let mut execution = pipeline.start(context, &others);
             let ready = match (made, pipeline.has_source()) {
@@ -232,21 +232,24 @@ async fn run_pipeline(
                 (None, false) => VecDeque::new(),
             };
             let (mut results, mut bytes) = (VecDeque::new(), 0);
-            let mut keep = |documents: Vec<RawDocumentBuf>| {
-                for document in documents {
-                    bytes += document.as_bytes().len();
-                    results.push_back(if tells { with_field(&document, META, None) } else { document });
+            let mut keep = |rows: Vec<Row>| {
+                for mut row in rows {
+                    bytes += row.as_bytes().len();
+                    if tells {
+                        row.document = with_field(&row, META, None);
+                    }
+                    results.push_back(row);
                 }
                 if bytes > RESULT_BYTES_MAX {
                     return Err(Failure::new(146, "the results of the pipeline are too large"));
                 }
                 Ok(())
             };
-            for document in ready {
+            for row in ready {
                 if execution.is_done() {
                     break;
                 }
-                execution.push(document)?;
+                execution.push(row)?;
                 keep(execution.take())?;
             }
             while reads && !execution.is_done() {
@@ -259,8 +262,9 @@ async fn run_pipeline(
                         break;
                     }
                     let metadata = tells.then(|| source.metadata(&found.document)).flatten();
+                    let from = source.provenance(&found);
                     match (&near, metadata) {
-                        (None, None) => execution.push_ref(&found.document)?,
+                        (None, None) => execution.push_ref(&found.document, from)?,
                         (near, metadata) => {
                             let distance = source.distance(&found.document).unwrap_or_default();
                             let document = &*found.document;
@@ -270,7 +274,7 @@ async fn run_pipeline(
                             if let Some(metadata) = metadata {
                                 told = carrying(&told, RawBsonRef::Document(&metadata));
                             }
-                            execution.push(told)?;
+                            execution.push(from.row(told))?;
                         }
                     }
                     if execution.has_results() {
@@ -285,7 +289,8 @@ async fn run_pipeline(
     })?;
     match pipeline.effect() {
         Some(effect) => {
-            output::apply(call, effect, results, surroundings).await?;
+            output::apply(call, effect, results.into_iter().map(|row| row.document).collect(), surroundings)
+                .await?;
             Ok(VecDeque::new())
         }
         None => Ok(results),
@@ -312,7 +317,7 @@ impl Collections for Others<'_> {
         &self,
         collection: &str,
         filter: &Filter,
-        visit: &mut dyn FnMut(RawDocumentBuf) -> std::result::Result<bool, MongoError>,
+        visit: &mut dyn FnMut(Row) -> std::result::Result<bool, MongoError>,
     ) -> std::result::Result<(), MongoError> {
         let failed = |failure: Failure| MongoError::new(failure.code, failure.message);
         let call = self.call;
@@ -324,8 +329,8 @@ impl Collections for Others<'_> {
             }
             let (source, stages) = resolve_view(call, found, RawArrayBuf::new().as_ref()).map_err(failed)?;
             let run = run_pipeline(call, source, false, &stages, self.surroundings, None);
-            for document in handle.block_on(Box::pin(run)).map_err(failed)? {
-                if !visit(document)? {
+            for row in handle.block_on(Box::pin(run)).map_err(failed)? {
+                if !visit(row)? {
                     break;
                 }
             }
@@ -337,7 +342,7 @@ impl Collections for Others<'_> {
         let query = Query::new(Some(found), filter.clone(), surroundings, txn);
         let mut source = handle.block_on(query.open(call.mongo)).map_err(failed)?;
         while let Some(found) = handle.block_on(source.next(call.mongo, call.now)).map_err(failed)? {
-            if !visit(found.document.into_owned())? {
+            if !visit(source.provenance(&found).row((*found.document).to_owned()))? {
                 break;
             }
         }
@@ -346,7 +351,7 @@ impl Collections for Others<'_> {
 }
 
 /// Runs stages on a view for a command that is no `aggregate`.
-async fn on_view(call: &Call<'_>, view: &Collection, stages: &RawArray) -> Result<VecDeque<RawDocumentBuf>> {
+async fn on_view(call: &Call<'_>, view: &Collection, stages: &RawArray) -> Result<VecDeque<Row>> {
     let surroundings = Surroundings::on(call, Some(view))?;
     let (collection, stages) = resolve_view(call, view.clone(), stages)?;
     run_pipeline(call, collection, false, &stages, &surroundings, None).await
@@ -371,7 +376,7 @@ pub async fn find_on_view(call: &Call<'_>, view: &Collection) -> Result<RawDocum
         stages.push(rawdoc! { "$project": projection.to_owned() });
     }
     let results = on_view(call, view, &stages).await?;
-    let mut cursor = Cursor::new(view.namespace(), Ready(results), call.now);
+    let mut cursor = Cursor::new(view.namespace(), Kept::new(results, call.now), call.now);
     cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
     cursor.session = call.session.as_ref().map(|session| session.id.clone());
     let batch = call.count("batchSize")?.map(|size| size as usize);

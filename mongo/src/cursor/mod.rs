@@ -3,7 +3,10 @@
 //! A cursor is a source of documents, pulled as the client asks. It belongs to a namespace and, where the client has
 //! one, to a session; its number is random, so that nobody meets another's by chance.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use mayfly_engine::Timestamp;
@@ -11,6 +14,8 @@ use parking_lot::Mutex;
 
 use crate::{
     failure::{Failure, Result},
+    origin::{Judge, Origin},
+    pipeline::Row,
     service::{Mongo, appended},
 };
 
@@ -59,6 +64,11 @@ pub trait Source: Send {
         false
     }
 
+    /// Whether the document that was pulled last is still to be shown, at a later time.
+    fn shows_last(&mut self, _: &Mongo, _: Timestamp) -> bool {
+        true
+    }
+
     /// Further fields of the cursor in an answer, such as a resume token.
     fn fields(&self) -> Document {
         Document::new()
@@ -66,7 +76,7 @@ pub trait Source: Send {
 }
 
 /// Documents that are there already.
-pub struct Ready(pub std::collections::VecDeque<RawDocumentBuf>);
+pub struct Ready(pub VecDeque<RawDocumentBuf>);
 
 impl Source for Ready {
     fn is_done(&self) -> bool {
@@ -75,6 +85,43 @@ impl Source for Ready {
 
     fn pull<'a>(&'a mut self, _: &'a Mongo, _: Timestamp) -> Pull<'a> {
         Box::pin(async move { Ok(self.0.pop_front().map_or(Pulled::End, Pulled::Document)) })
+    }
+}
+
+/// Results that are there already, and leave with the documents they stand for.
+pub struct Kept {
+    rows: VecDeque<Row>,
+    judge: Judge,
+    /// What the one given last was made of.
+    last: Option<Arc<Origin>>,
+}
+
+impl Kept {
+    /// A source of these, which were read at a time.
+    pub fn new(rows: VecDeque<Row>, read: Timestamp) -> Self {
+        Self { rows, judge: Judge::since(read), last: None }
+    }
+}
+
+impl Source for Kept {
+    fn pull<'a>(&'a mut self, mongo: &'a Mongo, now: Timestamp) -> Pull<'a> {
+        Box::pin(async move {
+            while let Some(row) = self.rows.pop_front() {
+                if row.origin.as_ref().is_none_or(|origin| self.judge.shows(origin, mongo, now)) {
+                    self.last = row.origin;
+                    return Ok(Pulled::Document(row.document));
+                }
+            }
+            Ok(Pulled::End)
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn shows_last(&mut self, mongo: &Mongo, now: Timestamp) -> bool {
+        self.last.as_ref().is_none_or(|origin| self.judge.shows(origin, mongo, now))
     }
 }
 
@@ -130,7 +177,8 @@ impl Cursor {
         let mut batch = RawArrayBuf::new();
         let (mut bytes, mut count) = (0, 0);
         while count < size {
-            let document = match self.next.take() {
+            let left = self.next.take().filter(|_| self.source.shows_last(mongo, now));
+            let document = match left {
                 Some(document) => document,
                 None => match self.source.pull(mongo, now).await? {
                     Pulled::Document(document) => document,

@@ -4,7 +4,7 @@ use bson::RawDocumentBuf;
 
 use super::bucket::{grouping, output};
 use super::group::Field;
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
+use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition};
 use crate::error::{NOT_IMPLEMENTED, Result, bail};
 use crate::expression::{Env, Expression};
 use crate::values::{Ref, Value, as_integer, fields, is_number, put, type_name};
@@ -73,14 +73,14 @@ struct BucketAutoOperator<'a> {
 }
 
 impl Operator for BucketAutoOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        let key = self.stage.group_by.evaluate(&document, self.run.context)?.unwrap_or(Value::Null);
-        self.bytes += document.as_bytes().len() + 64;
-        self.held.push((key, document));
+    fn push(&mut self, row: Row, _: &mut Vec<Row>) -> Result<()> {
+        let key = self.stage.group_by.evaluate(&row, self.run.context)?.unwrap_or(Value::Null);
+        self.bytes += row.as_bytes().len() + 64;
+        self.held.push((key, row.document));
         self.run.check_memory("$bucketAuto", self.bytes)
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         let context = self.run.context;
         let same = |a: &Value, b: &Value| context.equal(a.as_raw_bson_ref(), b.as_raw_bson_ref());
         self.held.sort_by(|a, b| context.compare(a.0.as_raw_bson_ref(), b.0.as_raw_bson_ref()));
@@ -120,7 +120,7 @@ impl Operator for BucketAutoOperator<'_> {
                 }
                 put(&mut document, &field.name, accumulator.value(context)?);
             }
-            out.push(document);
+            out.push(Row::made(document));
         }
         Ok(())
     }

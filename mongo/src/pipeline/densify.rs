@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bson::{DateTime, RawDocumentBuf};
 
 use super::unwind::{nested, with_nested};
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition, options};
+use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition, options};
 use crate::calendar::Zone;
 use crate::collation::Ordered;
 use crate::error::{BAD_VALUE, MISSING_FIELD, Result, TYPE_MISMATCH, bail};
@@ -122,7 +122,7 @@ impl Stage for Densify {
     }
 }
 
-type Held = Vec<(Value, RawDocumentBuf)>;
+type Held = Vec<(Value, Row)>;
 
 struct DensifyOperator<'a> {
     stage: &'a Densify,
@@ -170,10 +170,10 @@ impl Densify {
 }
 
 impl Operator for DensifyOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        let value = match nested(&document, &self.stage.path) {
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
+        let value = match nested(&row, &self.stage.path) {
             None | Some(Ref::Null | Ref::Undefined) => {
-                out.push(document);
+                out.push(row);
                 return Ok(());
             }
             Some(Ref::DateTime(_)) if self.stage.unit.is_none() => {
@@ -187,18 +187,18 @@ impl Operator for DensifyOperator<'_> {
             Some(_) => bail!(5733201, "Densify field type must be numeric or a date with a unit"),
         };
         let key: Vec<Option<Value>> =
-            self.stage.partition.iter().map(|path| nested(&document, path).map(Value::from)).collect();
+            self.stage.partition.iter().map(|path| nested(&row, path).map(Value::from)).collect();
         let ordered = Ordered(
             array(key.iter().map(|value| value.clone().unwrap_or(Value::Undefined))),
             self.run.context.collation,
         );
-        self.bytes += document.as_bytes().len() + 64;
+        self.bytes += row.as_bytes().len() + 64;
         self.run.check_memory("$densify", self.bytes)?;
-        self.parts.entry(ordered).or_insert_with(|| (key, Vec::new())).1.push((value, document));
+        self.parts.entry(ordered).or_insert_with(|| (key, Vec::new())).1.push((value, row));
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         let (stage, context) = (self.stage, self.run.context);
         if self.parts.is_empty() && stage.partition.is_empty() && matches!(stage.bounds, Bounds::Between(..))
         {
@@ -227,14 +227,14 @@ impl Operator for DensifyOperator<'_> {
                 },
             };
             let mut made = stage.sequence(self.run, &low, &high, closed)?.into_iter().peekable();
-            for (value, document) in held {
+            for (value, row) in held {
                 while let Some(missing) = made.next_if(|missing| compare(missing, &value).is_lt()) {
-                    out.push(self.stage.made(&key, missing));
+                    out.push(Row::made(self.stage.made(&key, missing)));
                 }
                 made.next_if(|missing| compare(missing, &value).is_eq());
-                out.push(document);
+                out.push(row);
             }
-            out.extend(made.map(|missing| self.stage.made(&key, missing)));
+            out.extend(made.map(|missing| Row::made(self.stage.made(&key, missing))));
         }
         Ok(())
     }

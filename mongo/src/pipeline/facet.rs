@@ -2,7 +2,7 @@
 
 use bson::{RawArrayBuf, RawDocumentBuf};
 
-use super::{Execution, Operator, Parsed, Pipeline, Place, Run, Stage, StageDefinition};
+use super::{Execution, Operator, Parsed, Pipeline, Place, Row, Run, Stage, StageDefinition};
 use crate::error::{Result, bail};
 use crate::values::{Ref, fields, items, put, type_name};
 
@@ -76,9 +76,9 @@ struct FacetOperator<'a> {
 impl FacetOperator<'_> {
     fn collect(&mut self) -> Result<()> {
         for (execution, results) in self.executions.iter_mut().zip(&mut self.results) {
-            for document in execution.take() {
-                self.bytes += document.as_bytes().len();
-                results.push(document);
+            for row in execution.take() {
+                self.bytes += row.as_bytes().len();
+                results.push(row.document);
             }
         }
         self.run.check_memory("$facet", self.bytes)
@@ -86,23 +86,23 @@ impl FacetOperator<'_> {
 }
 
 impl Operator for FacetOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, row: Row, _: &mut Vec<Row>) -> Result<()> {
         for execution in &mut self.executions {
             if !execution.is_done() {
-                execution.push(document.clone())?;
+                execution.push(row.clone())?;
             }
         }
         self.collect()
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         self.executions.iter_mut().try_for_each(Execution::finish)?;
         self.collect()?;
         let mut document = RawDocumentBuf::new();
         for ((name, _), results) in self.facet.0.iter().zip(self.results.drain(..)) {
             put(&mut document, name, RawArrayBuf::from_iter(results));
         }
-        out.push(document);
+        out.push(Row::made(document));
         Ok(())
     }
 }

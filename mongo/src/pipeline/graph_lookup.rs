@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bson::RawDocumentBuf;
-
 use super::lookup::{collection, fetch, local_values};
 use super::unwind::with_nested;
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
+use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition};
 use crate::collation::Ordered;
 use crate::error::{FAILED_TO_PARSE, Result, bail};
 use crate::expression::{Expression, split_path};
@@ -91,7 +89,7 @@ struct GraphOperator<'a> {
 }
 
 impl Operator for GraphOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
         let GraphLookup {
             from,
             start,
@@ -102,7 +100,7 @@ impl Operator for GraphOperator<'_> {
             depth_field,
             restriction,
         } = self.stage;
-        let mut frontier = match start.evaluate(&document, self.run.context)? {
+        let mut frontier = match start.evaluate(&row, self.run.context)? {
             Some(Value::Array(list)) => items(&list).map(Value::from).collect(),
             Some(value) => vec![value],
             None => Vec::new(),
@@ -123,13 +121,14 @@ impl Operator for GraphOperator<'_> {
                 frontier.extend(local_values(&next, connect_from));
                 let shown = match depth_field {
                     Some(path) => with_nested(&next, path, Some(Value::Int64(depth))),
-                    None => next,
+                    None => next.document,
                 };
                 found.push(Value::Document(shown));
             }
             depth += 1;
         }
-        out.push(with_nested(&document, target, Some(array(found))));
+        let joined = with_nested(&row, target, Some(array(found)));
+        out.push(row.becomes(joined));
         Ok(())
     }
 }

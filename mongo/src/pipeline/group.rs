@@ -5,7 +5,7 @@ use bson::{RawDocument, RawDocumentBuf};
 use super::accumulators::{Accumulator, Maker, find};
 use super::group_keys::GroupKeys;
 use super::sorting::Sort;
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
+use super::{Operator, Parsed, Place, Provenance, Row, Run, Stage, StageDefinition};
 use crate::context::Context;
 use crate::error::{Result, bail};
 use crate::expression::{Env, Expression, Names};
@@ -144,11 +144,11 @@ struct GroupOperator<'a> {
 }
 
 impl Operator for GroupOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        self.push_ref(&document, out)
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
+        self.push_ref(&row, Provenance::NONE, out)
     }
 
-    fn push_ref(&mut self, document: &RawDocument, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push_ref(&mut self, document: &RawDocument, _: Provenance<'_>, _: &mut Vec<Row>) -> Result<()> {
         let context = self.run.context;
         let mut env = Env::new(document, context);
         let key = match &self.group.key {
@@ -174,14 +174,14 @@ impl Operator for GroupOperator<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         for (key, accumulators) in self.keys.shown.drain(..).zip(self.groups.drain(..)) {
             let mut document = RawDocumentBuf::new();
             put(&mut document, "_id", key);
             for (field, accumulator) in self.group.fields.iter().zip(accumulators) {
                 put(&mut document, &field.name, accumulator.value(self.run.context)?);
             }
-            out.push(document);
+            out.push(Row::made(document));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use bson::RawDocumentBuf;
 
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition, options};
+use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition, options};
 use crate::error::{Result, bail};
 use crate::values::{Ref, as_double, as_integer, field, is_number, put, show};
 
@@ -53,10 +53,10 @@ impl Stage for Limit {
 struct LimitOperator(usize);
 
 impl Operator for LimitOperator {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
         if self.0 > 0 {
             self.0 -= 1;
-            out.push(document);
+            out.push(row);
         }
         Ok(())
     }
@@ -77,10 +77,10 @@ impl Stage for Skip {
 struct SkipOperator(usize);
 
 impl Operator for SkipOperator {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
         match self.0.checked_sub(1) {
             Some(left) => self.0 = left,
-            None => out.push(document),
+            None => out.push(row),
         }
         Ok(())
     }
@@ -117,28 +117,28 @@ impl Stage for Sample {
 struct SampleOperator<'a> {
     size: usize,
     seen: usize,
-    kept: Vec<RawDocumentBuf>,
+    kept: Vec<Row>,
     bytes: usize,
     run: Run<'a>,
 }
 
 impl Operator for SampleOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, row: Row, _: &mut Vec<Row>) -> Result<()> {
         self.seen += 1;
         if self.kept.len() < self.size {
-            self.bytes += document.as_bytes().len();
+            self.bytes += row.as_bytes().len();
             self.run.check_memory("$sample", self.bytes)?;
-            self.kept.push(document);
+            self.kept.push(row);
             return Ok(());
         }
         let place = ((self.run.context.random)() * self.seen as f64) as usize;
         if let Some(kept) = self.kept.get_mut(place) {
-            *kept = document;
+            *kept = row;
         }
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         // Shuffled, so that the first ones are not those that came first.
         for last in (1..self.kept.len()).rev() {
             let place = ((self.run.context.random)() * (last + 1) as f64) as usize;
@@ -183,16 +183,16 @@ struct CountOperator<'a> {
 }
 
 impl Operator for CountOperator<'_> {
-    fn push(&mut self, _: RawDocumentBuf, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, _: Row, _: &mut Vec<Row>) -> Result<()> {
         self.count += 1;
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         if self.count > 0 {
             let mut document = RawDocumentBuf::new();
             put(&mut document, self.name, crate::values::integer(self.count));
-            out.push(document);
+            out.push(Row::made(document));
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! `$lookup`: documents of another collection beside each document.
 
-use bson::{RawDocument, RawDocumentBuf};
+use bson::RawDocument;
 
 use super::unwind::with_nested;
-use super::{Operator, Parsed, Pipeline, Place, Run, Stage, StageDefinition};
+use super::{Operator, Parsed, Pipeline, Place, Row, Run, Stage, StageDefinition};
 use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, UNKNOWN_FIELD, bail};
 use crate::expression::{Expression, Names, split_path};
 use crate::filter::{Filter, membership_filter};
@@ -154,13 +154,13 @@ struct LookupOperator<'a> {
 }
 
 /// The documents of a collection that pass a filter, within the memory limit.
-pub(super) fn fetch(run: Run<'_>, stage: &str, from: &str, filter: &Filter) -> Result<Vec<RawDocumentBuf>> {
+pub(super) fn fetch(run: Run<'_>, stage: &str, from: &str, filter: &Filter) -> Result<Vec<Row>> {
     let (mut found, mut bytes) = (Vec::new(), 0);
-    run.collections.scan(from, filter, &mut |document| {
-        if filter.matches(&document, run.context)? {
-            bytes += document.as_bytes().len();
+    run.collections.scan(from, filter, &mut |row| {
+        if filter.matches(&row, run.context)? {
+            bytes += row.as_bytes().len();
             run.check_memory(stage, bytes)?;
-            found.push(document);
+            found.push(row);
         }
         Ok(true)
     })?;
@@ -168,7 +168,7 @@ pub(super) fn fetch(run: Run<'_>, stage: &str, from: &str, filter: &Filter) -> R
 }
 
 impl LookupOperator<'_> {
-    fn matches(&self, document: &RawDocument) -> Result<Vec<RawDocumentBuf>> {
+    fn matches(&self, document: &RawDocument) -> Result<Vec<Row>> {
         let Lookup { from, equality, variables, pipeline, .. } = self.lookup;
         let filter = match equality {
             Some((local, foreign)) => {
@@ -194,7 +194,7 @@ impl LookupOperator<'_> {
         match pipeline {
             Some(pipeline) => {
                 let run = Run { context: &context, collections: self.run.collections };
-                pipeline.run_over(found.into_iter().map(Ok), run)
+                pipeline.run_over(found, run)
             }
             None => Ok(found),
         }
@@ -202,10 +202,10 @@ impl LookupOperator<'_> {
 }
 
 impl Operator for LookupOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        let found = self.matches(&document)?;
-        let list = array(found.into_iter().map(Value::Document));
-        out.push(with_nested(&document, &self.lookup.target, Some(list)));
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
+        let found = self.matches(&row)?;
+        let list = array(found.into_iter().map(|found| Value::Document(found.document)));
+        out.push(row.becomes(with_nested(&row, &self.lookup.target, Some(list))));
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! `$match`: documents that pass a filter.
 
-use bson::{RawDocument, RawDocumentBuf};
+use bson::RawDocument;
 
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
+use super::{Operator, Parsed, Place, Provenance, Row, Run, Stage, StageDefinition};
 use crate::error::{Result, bail};
 use crate::filter::Filter;
 use crate::values::Ref;
@@ -43,16 +43,16 @@ struct MatchOperator<'a> {
 }
 
 impl Operator for MatchOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        if self.filter.matches(&document, self.run.context)? {
-            out.push(document);
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
+        if self.filter.matches(&row, self.run.context)? {
+            out.push(row);
         }
         Ok(())
     }
 
-    fn push_ref(&mut self, document: &RawDocument, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push_ref(&mut self, document: &RawDocument, from: Provenance<'_>, out: &mut Vec<Row>) -> Result<()> {
         if self.filter.matches(document, self.run.context)? {
-            out.push(document.to_owned());
+            out.push(from.row(document.to_owned()));
         }
         Ok(())
     }

@@ -1,8 +1,6 @@
 //! `$sort`: documents in order, or the first few of them.
 
-use bson::RawDocumentBuf;
-
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
+use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition};
 use crate::error::{Result, bail};
 use crate::sort::SortPattern;
 use crate::values::{Ref, Value, fields};
@@ -35,7 +33,7 @@ impl Stage for Sort {
 struct SortOperator<'a> {
     sort: &'a Sort,
     run: Run<'a>,
-    held: Vec<(Vec<Value>, RawDocumentBuf)>,
+    held: Vec<(Vec<Value>, Row)>,
     bytes: usize,
 }
 
@@ -50,24 +48,24 @@ impl SortOperator<'_> {
 const SLACK: usize = 256;
 
 impl Operator for SortOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        let key = self.sort.pattern.key(&document, self.run.context)?;
-        self.bytes += 2 * document.as_bytes().len();
-        self.held.push((key, document));
+    fn push(&mut self, row: Row, _: &mut Vec<Row>) -> Result<()> {
+        let key = self.sort.pattern.key(&row, self.run.context)?;
+        self.bytes += 2 * row.as_bytes().len();
+        self.held.push((key, row));
         if let Some(limit) = self.sort.limit
             && self.held.len() > limit.saturating_mul(2).saturating_add(SLACK)
         {
             self.order();
             self.held.truncate(limit);
-            self.bytes = self.held.iter().map(|(_, document)| 2 * document.as_bytes().len()).sum();
+            self.bytes = self.held.iter().map(|(_, row)| 2 * row.as_bytes().len()).sum();
         }
         self.run.check_memory("$sort", self.bytes)
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         self.order();
         let limit = self.sort.limit.unwrap_or(usize::MAX);
-        out.extend(self.held.drain(..).take(limit).map(|(_, document)| document));
+        out.extend(self.held.drain(..).take(limit).map(|(_, row)| row));
         Ok(())
     }
 }

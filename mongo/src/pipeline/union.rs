@@ -1,9 +1,7 @@
 //! `$unionWith`: documents of another collection after these.
 
-use bson::RawDocumentBuf;
-
 use super::lookup::fetch;
-use super::{Operator, Parsed, Pipeline, Place, Run, Stage, StageDefinition, options};
+use super::{Operator, Parsed, Pipeline, Place, Row, Run, Stage, StageDefinition, options};
 use crate::error::{FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
 use crate::filter::Filter;
 use crate::values::{Ref, field};
@@ -64,12 +62,12 @@ struct UnionOperator<'a> {
 }
 
 impl Operator for UnionOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
-        out.push(document);
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
+        out.push(row);
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         let Union { from, pipeline } = self.union;
         let found = match (from, pipeline) {
             (_, Some(pipeline)) if pipeline.has_source() => pipeline.source_documents(self.run.context)?,
@@ -77,7 +75,7 @@ impl Operator for UnionOperator<'_> {
             (None, _) => Vec::new(),
         };
         match pipeline {
-            Some(pipeline) => out.extend(pipeline.run_over(found.into_iter().map(Ok), self.run)?),
+            Some(pipeline) => out.extend(pipeline.run_over(found, self.run)?),
             None => out.extend(found),
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use bson::RawDocumentBuf;
 
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition};
+use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition};
 use crate::error::{Result, bail};
 use crate::expression::{split_path, with_field};
 use crate::values::{Ref, Value, field, fields, items, type_name};
@@ -113,30 +113,33 @@ pub(super) fn with_nested(
 }
 
 impl Operator for UnwindOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, row: Row, out: &mut Vec<Row>) -> Result<()> {
         let Unwind { path, keep_empty, index } = self.0;
-        let indexed = |document: RawDocumentBuf, at: Option<i64>| match index {
-            Some(index) => with_nested(&document, index, Some(at.map_or(Value::Null, Value::Int64))),
-            None => document,
+        let indexed = |unwound: Row, at: Option<i64>| match index {
+            Some(index) => {
+                let place = at.map_or(Value::Null, Value::Int64);
+                unwound.becomes(with_nested(&unwound, index, Some(place)))
+            }
+            None => unwound,
         };
-        match nested(&document, path) {
+        match nested(&row, path) {
             Some(Ref::Array(list)) => {
                 let mut empty = true;
                 for (at, item) in items(list).enumerate() {
                     empty = false;
-                    let unwound = with_nested(&document, path, Some(item.into()));
-                    out.push(indexed(unwound, Some(at as i64)));
+                    let unwound = with_nested(&row, path, Some(item.into()));
+                    out.push(indexed(row.becomes(unwound), Some(at as i64)));
                 }
                 if empty && *keep_empty {
-                    out.push(indexed(with_nested(&document, path, None), None));
+                    out.push(indexed(row.becomes(with_nested(&row, path, None)), None));
                 }
             }
             None | Some(Ref::Null | Ref::Undefined) => {
                 if *keep_empty {
-                    out.push(indexed(document, None));
+                    out.push(indexed(row, None));
                 }
             }
-            Some(_) => out.push(indexed(document, None)),
+            Some(_) => out.push(indexed(row, None)),
         }
         Ok(())
     }

@@ -5,11 +5,9 @@
 
 use std::ops::Range;
 
-use bson::RawDocumentBuf;
-
 use super::unwind::with_nested;
 use super::window_functions::{Column, parse_function};
-use super::{Operator, Parsed, Place, Run, Stage, StageDefinition, options};
+use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition, options};
 use crate::calendar::Zone;
 use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, bail};
 use crate::expression::{Expression, Unit, add_unit, split_path};
@@ -22,7 +20,7 @@ pub(super) const STAGES: &[StageDefinition] =
 
 /// Documents of one part, in order.
 pub(super) struct Part<'a> {
-    pub(super) documents: Vec<RawDocumentBuf>,
+    pub(super) documents: Vec<Row>,
     pub(super) keys: Vec<Vec<Value>>,
     pub(super) pattern: Option<&'a SortPattern>,
     pub(super) run: Run<'a>,
@@ -244,30 +242,30 @@ impl Stage for SetWindowFields {
 struct WindowOperator<'a> {
     stage: &'a SetWindowFields,
     run: Run<'a>,
-    held: Vec<(Value, Vec<Value>, RawDocumentBuf)>,
+    held: Vec<(Value, Vec<Value>, Row)>,
     bytes: usize,
 }
 
 impl Operator for WindowOperator<'_> {
-    fn push(&mut self, document: RawDocumentBuf, _: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn push(&mut self, row: Row, _: &mut Vec<Row>) -> Result<()> {
         let context = self.run.context;
         let part = match &self.stage.partition_by {
-            Some(by) => by.evaluate(&document, context)?.unwrap_or(Value::Null),
+            Some(by) => by.evaluate(&row, context)?.unwrap_or(Value::Null),
             None => Value::Null,
         };
         if matches!(part, Value::Array(_)) {
             bail!(TYPE_MISMATCH, "An expression used to partition cannot evaluate to value of type array");
         }
         let key = match &self.stage.pattern {
-            Some(pattern) => pattern.key(&document, context)?,
+            Some(pattern) => pattern.key(&row, context)?,
             None => Vec::new(),
         };
-        self.bytes += 2 * document.as_bytes().len() + 64;
-        self.held.push((part, key, document));
+        self.bytes += 2 * row.as_bytes().len() + 64;
+        self.held.push((part, key, row));
         self.run.check_memory("$setWindowFields", self.bytes)
     }
 
-    fn finish(&mut self, out: &mut Vec<RawDocumentBuf>) -> Result<()> {
+    fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         let context = self.run.context;
         let pattern = self.stage.pattern.as_ref();
         self.held.sort_by(|a, b| {
@@ -289,14 +287,13 @@ impl Operator for WindowOperator<'_> {
             for (path, column) in &self.stage.outputs {
                 columns.push((path, column(&part)?.into_iter()));
             }
-            for document in part.documents {
-                let mut document = document;
+            for mut row in part.documents {
                 for (path, column) in &mut columns {
                     if let Some(Some(value)) = column.next() {
-                        document = with_nested(&document, path, Some(value));
+                        row.document = with_nested(&row, path, Some(value));
                     }
                 }
-                out.push(document);
+                out.push(row);
             }
         }
         Ok(())

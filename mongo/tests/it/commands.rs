@@ -6,9 +6,10 @@
 //! > explain {find: "c", filter: {a: 1}}
 //! FETCH IXSCAN a_1
 //! > advance 10
+//! > more 5
 //! ```
 //!
-//! A cursor is shown as its documents, one line each; a refusal as its code, one of a part of a write with its place; a plan as its stages. Each script starts with an
+//! A cursor is shown as its documents, one line each; `more` asks the last one that was left open for its next so many; a refusal as its code, one of a part of a write with its place; a plan as its stages. Each script starts with an
 //! empty server. Scripts without `advance` can be asked of a real server, as in `scripts.rs`.
 
 use std::path::{Path, PathBuf};
@@ -120,7 +121,8 @@ fn shown(reply: &Document, explains: bool) -> Vec<String> {
         return vec![found.join(" ")];
     }
     if let Ok(cursor) = reply.get_document("cursor") {
-        let batch = cursor.get_array("firstBatch").expect("a first batch");
+        let batch =
+            cursor.get_array("firstBatch").or_else(|_| cursor.get_array("nextBatch")).expect("a batch");
         let lines: Vec<_> = batch.iter().filter_map(Bson::as_document).map(print).collect();
         return if lines.is_empty() { vec!["nothing".into()] } else { lines };
     }
@@ -143,7 +145,19 @@ fn shown(reply: &Document, explains: bool) -> Vec<String> {
     vec![print(&rest)]
 }
 
-fn answer(line: &str, server: &mut dyn Server) -> Vec<String> {
+/// A cursor that the server left open.
+#[derive(Default)]
+struct Open {
+    id: i64,
+    collection: String,
+}
+
+fn answer(line: &str, server: &mut dyn Server, open: &mut Open) -> Vec<String> {
+    if let Some(count) = line.strip_prefix("more ") {
+        let count: i32 = count.trim().parse().expect("a number");
+        let more = bson::doc! { "getMore": open.id, "collection": &open.collection, "batchSize": count };
+        return shown(&server.run(&more), false);
+    }
     if let Some(seconds) = line.strip_prefix("advance ") {
         server.advance(seconds.trim().parse().expect("seconds"));
         return Vec::new();
@@ -157,7 +171,14 @@ fn answer(line: &str, server: &mut dyn Server) -> Vec<String> {
         true => bson::doc! { "explain": command, "verbosity": "queryPlanner" },
         false => command,
     };
-    let mut lines = shown(&server.run(&command), explains);
+    let reply = server.run(&command);
+    if let Ok(cursor) = reply.get_document("cursor")
+        && let (Ok(id @ 1..), Ok(namespace)) = (cursor.get_i64("id"), cursor.get_str("ns"))
+    {
+        let collection = namespace.split_once('.').expect("a namespace").1;
+        *open = Open { id, collection: collection.to_owned() };
+    }
+    let mut lines = shown(&reply, explains);
     if unordered {
         lines.sort();
     }
@@ -178,11 +199,11 @@ fn scripts() -> Vec<PathBuf> {
 /// The script with the answers that are given now.
 fn run(path: &Path, server: &mut dyn Server) -> String {
     let text = std::fs::read_to_string(path).expect("a script");
-    let mut fresh = String::new();
+    let (mut fresh, mut open) = (String::new(), Open::default());
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("> ") {
             fresh += &format!("{line}\n");
-            for line in answer(command, server) {
+            for line in answer(command, server, &mut open) {
                 fresh += &format!("{line}\n");
             }
         } else if line.is_empty() || line.starts_with('#') {
@@ -241,4 +262,37 @@ fn command_scripts_answer_as_a_real_server_does() {
         }
     }
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// A document that a batch had no room for was read with it, and may have expired when the next is asked for.
+#[test]
+fn what_did_not_fit_into_a_batch_expires_too() {
+    use bson::doc;
+    let mut server = Ours::start();
+    let key = doc! { "key": { "_ts": 1 }, "name": "_ts_1", "expireAfterSeconds": 100 };
+    server.run(&doc! { "createIndexes": "c", "indexes": [key] });
+    let large = "x".repeat(9 << 20);
+    for id in 1..=2 {
+        let document = doc! { "_id": id, "large": &large, "ttl": 10 * id };
+        assert_eq!(server.run(&doc! { "insert": "c", "documents": [document] }).get_i32("n").ok(), Some(1));
+    }
+    let pipeline = vec![doc! { "$sort": { "_id": -1 } }];
+    for command in [
+        doc! { "find": "c", "sort": { "_id": -1 }, "batchSize": 2 },
+        doc! { "aggregate": "c", "pipeline": pipeline, "cursor": { "batchSize": 2 } },
+    ] {
+        let reply = server.run(&command);
+        let cursor = reply.get_document("cursor").expect("a cursor");
+        assert_eq!(cursor.get_array("firstBatch").expect("a batch").len(), 1);
+        let id = cursor.get_i64("id").expect("a number");
+        server.advance(10);
+        let reply = server.run(&doc! { "getMore": id, "collection": "c", "batchSize": 2 });
+        let cursor = reply.get_document("cursor").expect("a cursor");
+        assert_eq!(cursor.get_array("nextBatch").expect("a batch").len(), 0, "{command}");
+        // Both as before.
+        for id in 1..=2 {
+            let update = doc! { "q": { "_id": id }, "u": { "_id": id, "large": &large, "ttl": 10 * id }, "upsert": true };
+            server.run(&doc! { "update": "c", "updates": [update] });
+        }
+    }
 }

@@ -7,7 +7,7 @@ use bson::raw::cstr;
 use bson::{DateTime, RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use mayfly_mongo::expression::Names;
 use mayfly_mongo::filter::{Details, Filter};
-use mayfly_mongo::pipeline::{Collections, Pipeline};
+use mayfly_mongo::pipeline::{Collections, Pipeline, Row};
 use mayfly_mongo::projection::Projection;
 use mayfly_mongo::sort::SortPattern;
 use mayfly_mongo::update::Update;
@@ -188,10 +188,10 @@ impl Collections for Ours {
         &self,
         collection: &str,
         _: &Filter,
-        visit: &mut dyn FnMut(RawDocumentBuf) -> Result<bool, MongoError>,
+        visit: &mut dyn FnMut(Row) -> Result<bool, MongoError>,
     ) -> Result<(), MongoError> {
         for document in self.collections.get(collection).into_iter().flatten() {
-            if !visit(document.clone())? {
+            if !visit(Row::made(document.clone()))? {
                 break;
             }
         }
@@ -240,10 +240,10 @@ impl Ours {
         let pipeline = Pipeline::parse(stages, &Names::default())?;
         let mut execution = pipeline.start(&context, self);
         for document in self.documents() {
-            execution.push(document.clone())?;
+            execution.push(Row::made(document.clone()))?;
         }
         execution.finish()?;
-        Ok(execution.take())
+        Ok(execution.take().into_iter().map(|row| row.document).collect())
     }
 
     fn update(&self, command: &RawDocument) -> Result<Vec<String>, MongoError> {
