@@ -130,8 +130,13 @@ impl<'a> Changes<'a> {
     /// Takes a document away and leaves its index entries for a sweep: each says by itself that it is gone. One that
     /// has unique keys, or an expiry entry, needs its record for those.
     pub fn fell(&mut self, document: &DocumentKey, feed: &Felled) -> Result<()> {
+        let record_key = self.shard.record(document);
+        if self.guards_records {
+            let expect = Expect::Version(feed.lsn);
+            self.batch.guards.push(Guard { key: record_key.clone(), expect });
+        }
         self.batch.deletes.push(self.shard.sequenced(Family::Feed, feed.lsn, feed.ordinal));
-        self.batch.deletes.push(self.shard.record(document));
+        self.batch.deletes.push(record_key);
         self.tally[0] -= 1;
         self.tally[1] -= i64::from(feed.size);
         self.change_unique(document, feed.record.as_ref(), None)

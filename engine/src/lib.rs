@@ -12,6 +12,7 @@
 //! neither keys nor deadlines. All nondeterminism enters through the store, [`clock`] and [`ids`].
 
 mod access;
+mod aside;
 mod catalog;
 mod changes;
 pub mod charge;
@@ -54,6 +55,7 @@ mod view;
 mod write;
 
 pub use access::{Access, HashRange, IndexAccess, IndexName, Lookup, Reliance, ValueRange};
+pub use aside::aside;
 pub use catalog::Database;
 pub use check::Report;
 pub use clock::{AdjustableClock, Clock, SystemClock, Timestamp};

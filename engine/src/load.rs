@@ -1,10 +1,12 @@
 //! How background work gives way to requests.
 //!
 //! Front-ends say when they are asked for something (`Load::enter`); whoever only looks on, as monitors and the portal do
-//! all the time, is not counted, or nothing would ever be done while somebody watches. While requests come in, background work is done in small slices, and after each it rests many times as long as that
-//! took; when nobody has asked for anything for a moment, it goes on at once and takes more at a time. At first it takes
-//! less than a hundredth of the time, so that not even the slowest hundredth of requests meets it. Work that stays behind
-//! gets more, step by step: a backlog that only grows would fill the disk.
+//! all the time, is not counted, or nothing would ever be done while somebody watches. While requests come in, background
+//! work is done in small slices, and after each it rests several times as long as that took; when nobody has asked for
+//! anything for a moment, it goes on at once and takes more at a time. It is done aside (`aside.rs`), behind whoever
+//! serves a request, so where processors are short a slice takes longer, and so does its rest: rests are for what a
+//! priority does not reach, which are the thread that writes and the caches. Work that stays behind
+//! gets more: a backlog that only grows would fill the disk.
 //!
 //! Holds: what is decided here depends on what is passed in and on the requests counted, not on a clock of its own.
 
@@ -23,8 +25,7 @@ use crate::{
 /// Rest per unit of work while requests come in, by how long the work has been behind.
 fn rest_factor(behind: Duration) -> u32 {
     match behind.as_secs() {
-        0..60 => 120,
-        60..600 => 24,
+        0..600 => 8,
         _ => 4,
     }
 }
@@ -112,8 +113,8 @@ mod tests {
 
     #[test]
     fn work_that_stays_behind_rests_less() {
-        let factors = [0, 59, 60, 599, 600, 100_000].map(|s| rest_factor(Duration::from_secs(s)));
-        assert_eq!(factors, [120, 120, 24, 24, 4, 4]);
+        let factors = [0, 599, 600, 100_000].map(|s| rest_factor(Duration::from_secs(s)));
+        assert_eq!(factors, [8, 8, 4, 4]);
     }
 
     /// A running request, and one that has come and gone since the last look, both make work gentle.
@@ -135,7 +136,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let rest = |pace, worked: u64| rest(pace, Duration::from_micros(worked), second);
         assert_eq!(rest(Pace::Full, 1000), None);
-        assert_eq!(rest(Pace::Gentle, 1000), Some(Duration::from_millis(120)));
+        assert_eq!(rest(Pace::Gentle, 1000), Some(Duration::from_millis(8)));
         assert_eq!(rest(Pace::Gentle, 1_000_000), Some(REST_MAX));
     }
 }

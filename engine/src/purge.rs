@@ -60,13 +60,23 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Documents that a tick takes from one slot.
-    pub fn victims_max(self) -> usize {
-        match self {
-            Self::Gentle => 32,
-            Self::Full => 8 * VICTIMS_PER_BATCH,
+    /// Documents that a tick takes from one slot. Those that are felled cost a fraction of the others.
+    fn victims_max(self, is_felling: bool) -> usize {
+        match (self, is_felling) {
+            (Self::Gentle, false) => 32,
+            (Self::Gentle, true) => VICTIMS_PER_BATCH,
+            (Self::Full, _) => 8 * VICTIMS_PER_BATCH,
         }
     }
+}
+
+/// What the batches of a tick rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reliance {
+    /// The version of each record: a write elsewhere in the slot does not matter.
+    Records,
+    /// The slot's counter: one look instead of one for each document, and any write at all sends us back.
+    Slot,
 }
 
 /// Purged bytes that are worth asking the store for its space: below this, its files hardly shrink.
@@ -156,7 +166,7 @@ impl Engine {
             return Ok(purged);
         }
         for shard in shards {
-            let mut tick = self.purge_shard(container, shard, now, pace).await?;
+            let mut tick = self.purge_shard(container, shard, now, pace, Reliance::Slot).await?;
             purged.add(tick.purged);
             if tick.lost && self.is_behind(container) {
                 // The next tick decides by what the container is now.
@@ -164,9 +174,9 @@ impl Engine {
                 purged.more = true;
                 continue;
             }
-            if tick.lost && pace == Pace::Full {
-                // Writers are about, though nobody said so. One batch that only they can refuse who write its victims.
-                tick = self.purge_shard(container, shard, now, Pace::Gentle).await?;
+            if tick.lost && tick.reliance == Reliance::Slot {
+                // Writers are about. One batch that only they can refuse who write its victims.
+                tick = self.purge_shard(container, shard, now, Pace::Gentle, Reliance::Records).await?;
                 purged.add(tick.purged);
             }
             purged.more |= self.trim_log(container, shard, now).await?;
@@ -201,16 +211,19 @@ impl Engine {
         shard: Shard,
         now: Timestamp,
         pace: Pace,
+        reliance: Reliance,
     ) -> Result<Tick> {
         let snapshot = self.store().snapshot().await?;
         let cuts = container.ttl().cuts(now);
-        let mut search = Search::new(&*snapshot, container, shard, &cuts, pace.victims_max());
+        let begun = swept_through(&*snapshot, shard).await?;
+        let victims_max = pace.victims_max(begun.is_some());
+        let mut search = Search::new(&*snapshot, container, shard, &cuts, victims_max);
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;
         // The sweep knows nothing of a collection's own indexes; their entries go one by one.
         let mass = match container.secondaries.is_empty() {
-            true => self.mass_of(&search, pace).await?,
+            true => self.mass_of(&search, begun, victims_max).await?,
             false => None,
         };
         let Search { mut victims, fellable, mut walked_to, more, next, .. } = search;
@@ -225,12 +238,14 @@ impl Engine {
             snapshot: &*snapshot,
             cuts: &cuts,
             now,
-            pace,
+            // What is not felled costs much more than a look at its record, and is not worth doing twice.
+            reliance: if pace == Pace::Gentle && mass.is_none() { Reliance::Records } else { reliance },
             mass,
             fellable,
             ground: Ground::read(&*snapshot, shard).await?,
         };
-        let mut tick = Tick { purged: Purged { more, next, ..Purged::default() }, lost: false };
+        let purged = Purged { more, next, ..Purged::default() };
+        let mut tick = Tick { purged, reliance: removal.reliance, lost: false };
         let mut written: Option<Removed> = None;
         let mut rest = victims.chunks(VICTIMS_PER_BATCH).peekable();
         while let Some(some) = rest.next() {
@@ -312,6 +327,7 @@ impl Engine {
 /// A tick of one slot.
 struct Tick {
     purged: Purged,
+    reliance: Reliance,
     /// Whether it ended early, because somebody else wrote.
     lost: bool,
 }
@@ -362,7 +378,7 @@ struct Removal<'a> {
     snapshot: &'a dyn Snapshot,
     cuts: &'a Cuts,
     now: Timestamp,
-    pace: Pace,
+    reliance: Reliance,
     /// How documents are felled, if they are.
     mass: Option<Mass>,
     fellable: HashMap<DocumentKey, Felled>,
@@ -371,9 +387,6 @@ struct Removal<'a> {
 
 impl Removal<'_> {
     /// Removes those of `victims` that are there and gone, with all they have; nothing if there are none.
-    ///
-    /// At a gentle pace each record is guarded, so that a write elsewhere in the slot does not matter. At full pace the
-    /// slot's counter is: one look instead of one for each document, and any write at all sends us back.
     async fn batch(&mut self, victims: &[DocumentKey], position: Option<Vec<u8>>) -> Result<Option<Removed>> {
         let has_log = self.container.definition().log_minutes.is_some();
         // What is felled needs its record only for what the feed does not say.
@@ -382,9 +395,9 @@ impl Removal<'_> {
         let keys: Vec<_> =
             victims.iter().filter(is_read).map(|document| self.shard.record(document)).collect();
         let mut records = self.snapshot.get_many(&keys).await?.into_iter();
-        let mut changes = match self.pace {
-            Pace::Gentle => Changes::new(self.container, self.shard),
-            Pace::Full => {
+        let mut changes = match self.reliance {
+            Reliance::Records => Changes::new(self.container, self.shard),
+            Reliance::Slot => {
                 let no_writes = Ground::guard(self.shard, Family::Counter, self.ground.writes);
                 Changes::relying_on(self.container, self.shard, no_writes)
             }

@@ -10,7 +10,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use hyper::{Request, body::Incoming};
 use mayfly_cosmos::{Cosmos, Options, auth::Keys, headers};
 use mayfly_engine::{
-    AdjustableClock, Clock, Engine, Error, SystemClock,
+    AdjustableClock, Clock, Engine, Error, SystemClock, aside,
     clock::{Stopwatch, pause},
     ids::{self, Ids, RandomIds},
 };
@@ -185,17 +185,10 @@ impl Backend for Node {
             }));
         }
         let node = self.clone();
-        tasks.spawn(until(stopping.clone(), async move {
-            loop {
-                node.purge_round().await;
-            }
-        }));
-        let node = self.clone();
-        tasks.spawn(until(stopping.clone(), async move {
-            loop {
-                node.upkeep_round().await;
-            }
-        }));
+        tasks.spawn(aside(until(stopping.clone(), async move {
+            // Giving space back is beside the purge: on a large store it takes minutes, and expired documents would pile up.
+            tokio::join!(node.purge_rounds(), node.upkeep_rounds(), node.space_rounds());
+        })));
         let node = self.clone();
         tasks.spawn(until(stopping.clone(), async move {
             loop {
@@ -204,20 +197,12 @@ impl Backend for Node {
             }
         }));
         let node = self.clone();
-        tasks.spawn(until(stopping.clone(), async move {
+        // A look at a large backlog takes a while, and the purge does not wait for it.
+        tasks.spawn(aside(until(stopping.clone(), async move {
             loop {
                 node.sample_round().await;
             }
-        }));
-        // Beside the purge: on a large store it takes minutes, and expired documents would pile up.
-        let node = self.clone();
-        tasks.spawn(until(stopping.clone(), async move {
-            loop {
-                node.caught_up.notified().await;
-                node.log_failure("sweeping", node.engine.sweep().await);
-                node.log_failure("giving space back", node.engine.reclaim().await);
-            }
-        }));
+        })));
     }
 
     async fn close(&self) -> Result<(), BackendError> {
@@ -249,6 +234,27 @@ impl Node {
         tokio::select! {
             () = pause(SHARE_EVERY) => {}
             () = shared.store.told() => {}
+        }
+    }
+
+    async fn purge_rounds(&self) {
+        loop {
+            self.purge_round().await;
+        }
+    }
+
+    async fn upkeep_rounds(&self) {
+        loop {
+            self.upkeep_round().await;
+        }
+    }
+
+    /// Gives space back whenever purge has caught up.
+    async fn space_rounds(&self) {
+        loop {
+            self.caught_up.notified().await;
+            self.log_failure("sweeping", self.engine.sweep().await);
+            self.log_failure("giving space back", self.engine.reclaim().await);
         }
     }
 

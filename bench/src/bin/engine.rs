@@ -8,7 +8,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,7 +23,8 @@ use mayfly_bench::{
     world::{World, open_store},
 };
 use mayfly_engine::{
-    AdjustableClock, Clock, DefaultTtl, Engine, InvalidTtl, Pace, Timestamp, clock::Stopwatch, load::Load,
+    AdjustableClock, Clock, DefaultTtl, Engine, InvalidTtl, Pace, Timestamp, aside, clock::Stopwatch,
+    load::Load,
 };
 use mayfly_storage::{
     embedded::EmbeddedStore,
@@ -248,7 +249,9 @@ async fn purge(options: &Options) {
         quiet.push(Latencies::measure(for_seconds(WINDOW_SECONDS), pause, work).await);
         let done = Arc::new(AtomicBool::new(false));
         let mut purging = JoinSet::new();
-        purging.spawn(give_way_purge(world.engine.clone(), later, load.clone(), done.clone()));
+        let purged = Arc::new(AtomicU64::new(0));
+        let work = give_way_purge(world.engine.clone(), later, load.clone(), done.clone(), purged.clone());
+        purging.spawn(aside(work));
         let window = Latencies::measure(for_seconds(WINDOW_SECONDS), pause, |n| {
             let (load, work) = (load.clone(), read(world.engine.clone(), kept.clone())(n));
             async move {
@@ -258,7 +261,8 @@ async fn purge(options: &Options) {
         });
         busy.push(window.await);
         done.store(true, Ordering::Relaxed);
-        beside += purging.join_next().await.expect("one task").expect("purge does not panic");
+        purging.join_next().await.expect("one task").expect("purge does not panic");
+        beside += purged.load(Ordering::Relaxed);
     }
     let micros = |all: &[Summary], what: fn(&Summary) -> Duration| {
         median(all.iter().map(|summary| what(summary).as_secs_f64() * 1e6).collect())
@@ -316,18 +320,22 @@ fn for_seconds(seconds: f64) -> impl FnMut() -> bool {
     move || watch.elapsed().as_secs_f64() < seconds
 }
 
-/// Purge as the server does it while requests come in; how many documents went.
-async fn give_way_purge(engine: Engine, now: Timestamp, load: Arc<Load>, done: Arc<AtomicBool>) -> u64 {
-    let mut purged = 0;
+/// Purge as the server does it while requests come in; counts the documents that went.
+async fn give_way_purge(
+    engine: Engine,
+    now: Timestamp,
+    load: Arc<Load>,
+    done: Arc<AtomicBool>,
+    purged: Arc<AtomicU64>,
+) {
     let behind = Stopwatch::start();
     while !done.load(Ordering::Relaxed) {
         let watch = Stopwatch::start();
         let tick = engine.purge(now, load.pace()).await.expect("a tick");
-        purged += tick.documents;
+        purged.fetch_add(tick.documents, Ordering::Relaxed);
         if !tick.more {
             break;
         }
         load.give_way(watch.elapsed(), behind.elapsed()).await;
     }
-    purged
 }

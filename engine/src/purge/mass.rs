@@ -18,7 +18,7 @@ use mayfly_storage::{
     store::{Batch, Counter, Expect, Guard, Snapshot, Urgency, Withered},
 };
 
-use super::{Pace, search::Search};
+use super::search::Search;
 use crate::{
     container::Container,
     engine::Engine,
@@ -74,14 +74,21 @@ pub fn may_be_left(life: &[u8], swept: Option<u64>) -> bool {
 }
 
 impl Engine {
-    /// How to fell, if what `search` has found is the head of a mass.
-    pub(super) async fn mass_of(&self, search: &Search<'_>, pace: Pace) -> Result<Option<Mass>> {
+    /// How to fell, if what `search` has found is the head of a mass. `begun` is what the slot's row says, and the search
+    /// was for `victims_max`.
+    pub(super) async fn mass_of(
+        &self,
+        search: &Search<'_>,
+        begun: Option<u64>,
+        victims_max: usize,
+    ) -> Result<Option<Mass>> {
         let (shard, cuts, found) = (search.shard(), search.cuts(), search.fellable.len() as u64);
-        if pace != Pace::Full || found < self.mass().min(pace.victims_max() as u64) {
+        // Others may stand between them in the feed.
+        if found < self.mass().min(victims_max as u64 / 2) {
             return Ok(None);
         }
         let Ok(through) = u64::try_from(cuts.inherited.through) else { return Ok(None) };
-        if swept_through(search.snapshot(), shard).await?.is_some() {
+        if begun.is_some() {
             return Ok(Some(Mass { through, is_new: false }));
         }
         let first = search.fellable.values().map(|felled| felled.lsn).min().unwrap_or(0);
@@ -90,13 +97,16 @@ impl Engine {
         // The feed is in order, so the gone part of its numbers is about the gone part of its documents.
         let share = (last.saturating_sub(first) + 1) as f64 / (end.saturating_sub(first) + 1) as f64;
         let gone = (self.stored_documents(shard).await? as f64 * share) as u64;
+        if gone < self.mass() {
+            return Ok(None);
+        }
         let mut all = 0;
         for container in self.catalog().all_containers() {
             for shard in container.shards() {
                 all += self.stored_documents(shard).await?;
             }
         }
-        let is_mass = gone >= self.mass() && gone.saturating_mul(MASS_PARTS) >= all;
+        let is_mass = gone.saturating_mul(MASS_PARTS) >= all;
         Ok(is_mass.then_some(Mass { through, is_new: true }))
     }
 

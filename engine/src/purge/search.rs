@@ -63,10 +63,6 @@ impl<'a> Search<'a> {
         self.cuts
     }
 
-    pub fn snapshot(&self) -> &dyn Snapshot {
-        self.snapshot
-    }
-
     fn limit(&self) -> PageLimit {
         PageLimit { rows: self.victims_max.saturating_sub(self.victims.len()).max(1), bytes: usize::MAX }
     }

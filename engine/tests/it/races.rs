@@ -223,6 +223,28 @@ async fn a_scan_of_a_slow_request_beside_a_mass_purge() {
     assert_eq!(ids, ["d"]);
 }
 
+/// Writers in the slot of a mass that is felled at a gentle pace hold it up at most, and what they write stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_beside_a_gentle_mass_purge() {
+    let world = World::with_mass(Backend::Embedded, 1).await;
+    world.create_container(definition_with_ttl("c", Some(5))).await.unwrap();
+    for n in 0..600 {
+        world.create("c", &format!(r#"{{"id":"{n}","n":1}}"#)).await.unwrap();
+    }
+    world.advance(5);
+    let now = world.now().await;
+    let purge = async { while world.engine().purge(now, Pace::Gentle).await.unwrap().more {} };
+    let write = async {
+        for n in (0..600).step_by(4) {
+            world.create("c", &format!(r#"{{"id":"{n}","n":2}}"#)).await.unwrap();
+        }
+    };
+    tokio::join!(purge, write);
+    while world.engine().purge(now, Pace::Gentle).await.unwrap().more {}
+    world.engine().sweep().await.unwrap();
+    assert_eq!(world.must_be_clean().await.records, 150);
+}
+
 /// A log that is switched off is removed, and what was written since it came back is not.
 #[tokio::test]
 async fn a_log_that_is_switched_off_goes() {

@@ -36,8 +36,8 @@ async fn tick(world: &World, pace: Pace) -> (u64, Vec<Write>) {
     (purged.documents, world.writes())
 }
 
-/// While requests come in, each tick is one small batch, and all ticks of a minute together take less than a hundredth
-/// of it. The backlog shrinks all the same.
+/// While requests come in, each tick is one small batch, and all ticks of a minute together take less than an eighth
+/// of it. The backlog is gone before it is over.
 #[tokio::test]
 async fn ttl_14_purge_gives_way_while_requests_come_in() {
     let world = expired().await;
@@ -57,8 +57,8 @@ async fn ttl_14_purge_gives_way_while_requests_come_in() {
         passed += took + rested.max(Duration::from_millis(1));
         purged += documents;
     }
-    assert!(worked * 100 < passed, "{worked:?} of {passed:?}");
-    assert!(purged > 500, "{purged} documents in a minute");
+    assert!(worked * 8 < passed, "{worked:?} of {passed:?}");
+    assert_eq!(purged, DOCUMENTS as u64);
 }
 
 /// When nobody asks, there is no rest, and a tick takes many at once.
