@@ -230,6 +230,14 @@ impl fmt::Debug for Credential {
     }
 }
 
+/// Whether an `authorization` header is that of a signature, written as SDKs write it. Others may hold one as well.
+pub(crate) fn is_signature(header: &str) -> bool {
+    const KIND: &str = "type=master";
+    const ENCODED: &str = "type%3dmaster";
+    let begins = |with: &str| header.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    begins(KIND) || begins(ENCODED)
+}
+
 /// Reads `type=…&ver=…&sig=…`, URL-encoded or not. A `+` is part of base64 and stays one.
 pub fn credential(header: &str) -> Result<Credential, AuthError> {
     let text = percent_decode_str(header.trim()).decode_utf8().map_err(|_| AuthError::Malformed)?;

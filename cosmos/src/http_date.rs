@@ -5,6 +5,10 @@
 //!
 //! Holds: `parse(&format(s)) == Some(s)` for every second up to the end of the year 9999.
 
+use std::cell::RefCell;
+
+use hyper::header::HeaderValue;
+
 const DAY_SECONDS: u64 = 86_400;
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
@@ -56,6 +60,21 @@ pub fn format(unix_seconds: u64) -> String {
     let month = MONTHS[(month - 1) as usize];
     let (hour, minute, second) = (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
     format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+/// The same as a header's value. Answers of one second share it.
+pub fn header(unix_seconds: u64) -> HeaderValue {
+    thread_local! {
+        static LAST: RefCell<(u64, HeaderValue)> = const { RefCell::new((u64::MAX, HeaderValue::from_static(""))) };
+    }
+    LAST.with_borrow_mut(|(second, value)| {
+        if *second != unix_seconds {
+            // A date can always stand in a header.
+            *value = HeaderValue::try_from(format(unix_seconds)).unwrap_or(HeaderValue::from_static(""));
+            *second = unix_seconds;
+        }
+        value.clone()
+    })
 }
 
 /// The day that is `days` after 1970-01-01.

@@ -51,9 +51,10 @@ impl<'a> Path<'a> {
         let resource_type = signed_type(&segments).to_lowercase();
         let by_name = signed_link(&segments);
         let by_rid = self.rid_link(&segments);
-        let as_sent = signed_link(&self.raw);
+        let is_encoded = self.segments.iter().any(|segment| matches!(segment, Cow::Owned(_)));
+        let as_sent = is_encoded.then(|| signed_link(&self.raw));
         let mut links: Vec<String> = Vec::with_capacity(3);
-        for link in by_rid.into_iter().chain([by_name, as_sent]) {
+        for link in by_rid.into_iter().chain([by_name]).chain(as_sent) {
             if !links.contains(&link) {
                 links.push(link);
             }

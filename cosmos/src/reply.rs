@@ -64,7 +64,12 @@ impl Reply {
 
     /// Sets a header. A value that cannot stand in a header is left out.
     pub fn set(&mut self, name: &HeaderName, value: impl ToString) {
-        if let Ok(value) = HeaderValue::try_from(value.to_string()) {
+        self.set_text(name, value.to_string());
+    }
+
+    /// The same for text that nobody needs any more.
+    pub fn set_text(&mut self, name: &HeaderName, value: String) {
+        if let Ok(value) = HeaderValue::try_from(value) {
             self.headers.insert(name.clone(), value);
         }
     }

@@ -103,9 +103,7 @@ impl Cosmos {
             any_entra_token: options.any_entra_token,
             throttle: options.throttle.then(Arc::default),
             body_timeout: options.body_timeout,
-            // A date is always a header's value.
-            started: HeaderValue::try_from(http_date::format(SystemClock.now().seconds()))
-                .unwrap_or(HeaderValue::from_static("")),
+            started: http_date::header(SystemClock.now().seconds()),
         }
     }
 
@@ -120,7 +118,8 @@ impl Cosmos {
         let (parts, body) = request.into_parts();
         let activity_id = self.activity_id(&parts.headers);
         let mut served = Served { operation: "Unknown" };
-        let answer = self.answer(&parts, body, scheme, &activity_id, &mut served).await;
+        // Its state is some kilobytes, and every future around it would hold and move them: once for each layer.
+        let answer = Box::pin(self.answer(&parts, body, scheme, &activity_id, &mut served)).await;
         let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
         reply.set(&headers::ACTIVITY_ID, &activity_id);
         reply.set_default(&headers::REQUEST_CHARGE, charge::MISS);
@@ -129,7 +128,8 @@ impl Cosmos {
         reply.set_value(&headers::SCHEMA_VERSION, HeaderValue::from_static(SCHEMA_VERSION));
         reply.set_value(&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
         reply.set_value(&headers::LAST_STATE_CHANGE, self.started.clone());
-        reply.set(&headers::REQUEST_DURATION_MS, format!("{:.3}", watch.elapsed().as_secs_f64() * 1000.0));
+        let took = watch.elapsed().as_micros();
+        reply.set(&headers::REQUEST_DURATION_MS, format_args!("{}.{:03}", took / 1000, took % 1000));
         (reply.into_response(), served)
     }
 
@@ -170,8 +170,8 @@ impl Cosmos {
         };
         let mut reply = self.by_current_catalog(&call, route).await?;
         session::stamp(&call, &mut reply).await?;
-        if reply.status() != StatusCode::NOT_MODIFIED {
-            reply.set_default(&DATE, http_date::format(now.seconds()));
+        if reply.status() != StatusCode::NOT_MODIFIED && !reply.has(&DATE) {
+            reply.set_value(&DATE, http_date::header(now.seconds()));
         }
         reply.set(&CONTENT_LOCATION, format_args!("{base_url}{}", parts.uri.path().trim_start_matches('/')));
         Ok(reply)
@@ -221,7 +221,9 @@ impl Cosmos {
         clock_seconds: u64,
     ) -> Result<Option<Grant>, ApiError> {
         let text = |name| headers::text(&parts.headers, name);
-        match text(&AUTHORIZATION)?.map(auth::credential).transpose()? {
+        // Most bring a signature, which `verify` reads itself.
+        let other = text(&AUTHORIZATION)?.filter(|header| !auth::is_signature(header));
+        match other.map(auth::credential).transpose()? {
             Some(Credential::Resource(token)) => {
                 let grant = resource_token::verify(&self.keys, &token, clock_seconds)?;
                 let key = text(&headers::PARTITION_KEY)?;

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::ids::hex_groups;
+
 /// A version of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Etag {
@@ -40,7 +42,11 @@ impl Etag {
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { container, slot, lsn } = self;
-        write!(f, "\"{container:08x}-{slot:04x}-0000-{:04x}-{:012x}\"", lsn >> 48, lsn & 0xFFFF_FFFF_FFFF)
+        let (container, slot) = (u64::from(*container), u64::from(*slot));
+        let groups = hex_groups([(container, 8), (slot, 4), (0, 4), (lsn >> 48, 4), (*lsn, 12)]);
+        f.write_str("\"")?;
+        f.write_str(&groups)?;
+        f.write_str("\"")
     }
 }
 

@@ -1,8 +1,11 @@
 //! Items: create, upsert, read, replace, patch, delete.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 
-use hyper::{StatusCode, header::ETAG};
+use hyper::{
+    StatusCode,
+    header::{ETAG, HeaderValue},
+};
 use mayfly_engine::{
     Access, Container, Database, Direction, DocumentId, Effect, InvalidTtl, Operation, Outcome, PageLimit,
     charge,
@@ -199,8 +202,9 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
             reply = Reply::json(status, body);
         }
         reply.set(&ETAG, call.engine.etag(&scope.container, scope.slot, record));
-        reply.set(&headers::ITEM_LSN, record.lsn);
-        reply.set(&headers::ITEM_LOCAL_LSN, record.lsn);
+        let lsn = HeaderValue::from(record.lsn);
+        reply.set_value(&headers::ITEM_LSN, lsn.clone());
+        reply.set_value(&headers::ITEM_LOCAL_LSN, lsn);
         if let Some(at) = call.engine.expires_at(&scope.container, record) {
             reply.set(&EXPIRES_AT, at.seconds());
         }
@@ -225,19 +229,27 @@ const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 
 /// A path of names as it can stand in a header.
 pub fn header_path(path: &str) -> String {
-    utf8_percent_encode(path, NOT_PLAIN).to_string()
+    Cow::from(utf8_percent_encode(path, NOT_PLAIN)).into_owned()
 }
 
 /// Adds where the answer came from and how far that partition has got.
-pub fn with_session(reply: Reply, database: &Database, container: &Container, slot: u16, lsn: u64) -> Reply {
-    let path = format!("dbs/{}/colls/{}", database.name, container.name());
+pub fn with_session(
+    mut reply: Reply,
+    database: &Database,
+    container: &Container,
+    slot: u16,
+    lsn: u64,
+) -> Reply {
+    let path = ["dbs/", &database.name, "/colls/", container.name()].concat();
+    reply.set_text(&headers::SESSION_TOKEN, session::part(container, slot, lsn));
+    let lsn = HeaderValue::from(lsn);
+    for name in
+        [&headers::LSN, &headers::LOCAL_LSN, &headers::GLOBAL_COMMITTED_LSN, &headers::QUORUM_ACKED_LSN]
+    {
+        reply.set_value(name, lsn.clone());
+    }
+    reply.set_value(&headers::PARTITION_KEY_RANGE_ID, HeaderValue::from(slot));
+    reply.set_text(&headers::CONTENT_PATH, resource::container_rid(container));
+    reply.set_text(&headers::ALT_CONTENT_PATH, header_path(&path));
     reply
-        .with(&headers::SESSION_TOKEN, session::part(container, slot, lsn))
-        .with(&headers::LSN, lsn)
-        .with(&headers::LOCAL_LSN, lsn)
-        .with(&headers::GLOBAL_COMMITTED_LSN, lsn)
-        .with(&headers::QUORUM_ACKED_LSN, lsn)
-        .with(&headers::PARTITION_KEY_RANGE_ID, slot)
-        .with(&headers::CONTENT_PATH, resource::container_rid(container))
-        .with(&headers::ALT_CONTENT_PATH, header_path(&path))
 }
