@@ -86,7 +86,10 @@ mod tests {
         let nice = || rustix::process::getpriority_process(None).unwrap();
         let before = nice();
         let (told, heard) = oneshot::channel();
-        aside(async move { drop(told.send(nice())) }).await;
+        aside(async move {
+            let _ = told.send(nice());
+        })
+        .await;
         assert_eq!(heard.await.unwrap(), NICE);
         assert_eq!(nice(), before);
     }

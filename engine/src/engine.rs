@@ -28,7 +28,7 @@ use crate::{
     keys::{CATALOG, DocumentId, DocumentKey, Family, Shard},
     load::Load,
     metrics::Metrics,
-    purge::MASS,
+    purge::{MASS, Marks},
     record::Record,
     timeline::Timeline,
 };
@@ -56,6 +56,7 @@ struct Inner {
     load: Load,
     read_only: AtomicBool,
     unreclaimed: AtomicU64,
+    purge_marks: Marks,
     mass: u64,
 }
 
@@ -107,6 +108,7 @@ impl Builder {
             load: Load::default(),
             read_only: AtomicBool::new(false),
             unreclaimed: AtomicU64::new(0),
+            purge_marks: Marks::default(),
             mass: self.mass,
         };
         Ok(Engine { inner: Arc::new(inner) })
@@ -183,6 +185,11 @@ impl Engine {
     /// Bytes purged since the store was last asked to give space back.
     pub(crate) fn unreclaimed(&self) -> &AtomicU64 {
         &self.inner.unreclaimed
+    }
+
+    /// Where purge goes on with long queues.
+    pub(crate) fn purge_marks(&self) -> &Marks {
+        &self.inner.purge_marks
     }
 
     /// How many documents are worth a sweep.

@@ -42,6 +42,7 @@ use crate::{
 pub use mass::MASS;
 use mass::{Mass, left_by};
 pub(crate) use mass::{may_be_left, swept_through};
+pub(crate) use search::Marks;
 use search::Search;
 
 /// Documents removed in one batch. Larger ones did not purge faster and held up writes for longer.
@@ -217,7 +218,7 @@ impl Engine {
         let cuts = container.ttl().cuts(now);
         let begun = swept_through(&*snapshot, shard).await?;
         let victims_max = pace.victims_max(begun.is_some());
-        let mut search = Search::new(&*snapshot, container, shard, &cuts, victims_max);
+        let mut search = Search::new(&*snapshot, container, shard, &cuts, self.purge_marks(), victims_max);
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;

@@ -152,7 +152,7 @@ impl Engine {
         let snapshot = self.store().snapshot().await?;
         let Some(through) = swept_through(&*snapshot, shard).await? else { return Ok(None) };
         let cuts: Cuts = container.ttl().cuts(self.now().await?);
-        let mut search = Search::new(&*snapshot, container, shard, &cuts, 1);
+        let mut search = Search::new(&*snapshot, container, shard, &cuts, self.purge_marks(), 1);
         search.feed().await?;
         Ok((search.victims.is_empty() && !search.more).then_some(through))
     }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use mayfly_storage::store::{Direction, KeyRange, PageLimit, Snapshot};
+use parking_lot::Mutex;
 
 use super::earlier;
 use crate::{
@@ -21,6 +22,7 @@ pub(super) struct Search<'a> {
     shard: Shard,
     snapshot: &'a dyn Snapshot,
     cuts: &'a Cuts,
+    marks: &'a Marks,
     victims_max: usize,
     pub victims: Vec<DocumentKey>,
     /// Of those that the feed shows: the ones that expire by the default alone.
@@ -38,6 +40,7 @@ impl<'a> Search<'a> {
         container: &'a Container,
         shard: Shard,
         cuts: &'a Cuts,
+        marks: &'a Marks,
         victims_max: usize,
     ) -> Self {
         Self {
@@ -45,6 +48,7 @@ impl<'a> Search<'a> {
             shard,
             snapshot,
             cuts,
+            marks,
             victims_max,
             victims: Vec::new(),
             fellable: HashMap::new(),
@@ -151,10 +155,32 @@ impl<'a> Search<'a> {
             self.more = true;
             return Ok(());
         }
+        let mut left = None;
+        if let Some(start) = self.marks.of(&family) {
+            left = self.head(&family, start, through, &expires).await?;
+        }
+        if left.is_none() {
+            // What came before the mark since it was left there is seen from the start.
+            left = self.head(&family, family.start.clone(), through, &expires).await?;
+        }
+        self.more |= left.is_some();
+        self.marks.leave(&family, left);
+        Ok(())
+    }
+
+    /// The same from `start` on. The key to go on from, if there is more.
+    async fn head(
+        &mut self,
+        family: &KeyRange,
+        start: Vec<u8>,
+        through: i64,
+        expires: &impl Fn(i64) -> Option<Timestamp>,
+    ) -> Result<Option<Vec<u8>>> {
         let head = family.start.len();
         debug_assert!(head >= PREFIX_LEN);
         let first_alive = [&family.start[..], &ordered(through.saturating_add(1))].concat();
-        let page = self.snapshot.scan(&family, Direction::Forward, self.limit()).await?;
+        let range = KeyRange { start, ..family.clone() };
+        let page = self.snapshot.scan(&range, Direction::Forward, self.limit()).await?;
         for (key, _) in &page.rows {
             let time = from_ordered(&key[head..]);
             let time = time.ok_or(crate::Error::Corrupt("an expiry key cannot be read"))?;
@@ -162,11 +188,38 @@ impl<'a> Search<'a> {
                 if let Some(at) = expires(time) {
                     self.expires(at);
                 }
-                return Ok(());
+                return Ok(None);
             }
             self.take(DocumentKey::from_tail(&key[head + 8..])?);
         }
-        self.more |= page.more;
-        Ok(())
+        let last = page.rows.last().filter(|_| page.more);
+        Ok(last.map(|(key, _)| [&key[..], &[0]].concat()))
+    }
+}
+
+/// Where to go on with queues that are longer than a tick. The deletes of what was taken from the head of one stand there for a
+/// while, and each tick would walk over all of them.
+///
+/// Holds: only a hint. A queue is done when nothing is due from its start on.
+#[derive(Debug, Default)]
+pub(crate) struct Marks(Mutex<HashMap<Vec<u8>, Vec<u8>>>);
+
+/// Queues that are longer than a tick at a time; past this all marks are forgotten.
+const MARKS_MAX: usize = 4096;
+
+impl Marks {
+    fn of(&self, family: &KeyRange) -> Option<Vec<u8>> {
+        self.0.lock().get(&family.start).cloned()
+    }
+
+    fn leave(&self, family: &KeyRange, mark: Option<Vec<u8>>) {
+        let mut marks = self.0.lock();
+        if marks.len() >= MARKS_MAX {
+            marks.clear();
+        }
+        match mark {
+            Some(mark) => drop(marks.insert(family.start.clone(), mark)),
+            None => drop(marks.remove(&family.start)),
+        }
     }
 }
