@@ -11,9 +11,10 @@ use std::{future::Future, thread::Builder};
 
 use tokio::{runtime::Handle, sync::oneshot};
 
-/// How far behind others, in the terms of `nice`: the most.
+/// How far behind others, in the terms of `nice`. A tenth of the weight of who serves requests; with less it would wait for whatever
+/// else runs on the machine.
 #[cfg(target_os = "linux")]
-const NICE: i32 = 19;
+const NICE: i32 = 10;
 
 /// Carries out `work` on a thread of its own, with the timers and connections of the runtime it is called from. Threads
 /// that are started from there are behind others as well.
