@@ -149,8 +149,9 @@ impl Backend for Node {
 
     async fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
         if request.uri().path().starts_with(admin::PREFIX) {
-            // Whoever looks on, as the portal does all the time, must not hold up what is looked at.
-            let response = admin::serve(self, request).await;
+            // Whoever looks on, as the portal does all the time, must not hold up what is looked at. Its state is boxed, or
+            // every other request would make and move room for it: some kilobytes, a dozen times.
+            let response = Box::pin(admin::serve(self, request)).await;
             return Answer { operation: "Administration", response };
         }
         let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
