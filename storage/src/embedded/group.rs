@@ -13,6 +13,7 @@
 
 use std::collections::HashMap;
 
+use ahash::RandomState;
 use bytes::Bytes;
 use fjall::{OwnedWriteBatch, PersistMode};
 
@@ -26,12 +27,18 @@ use crate::{
 /// and read again.
 const COUNTERS_MAX: usize = 16 * 1024;
 
+/// Every key of a group is hashed, some fifteen for a document: with the standard library's hasher that was a fifth of this
+/// file's work. This one is seeded as well, so nobody can choose keys that collide.
+type ByKey<T> = HashMap<Bytes, T, RandomState>;
+
 /// What the committer carries from group to group.
 #[derive(Default)]
 pub struct Ledger {
     /// This group's writes: the value, or `None` for a delete. Never a key that is in `counters`.
-    writes: PerSpace<HashMap<Bytes, Option<Bytes>>>,
-    counters: PerSpace<HashMap<Bytes, Row>>,
+    writes: PerSpace<ByKey<Option<Bytes>>>,
+    counters: PerSpace<ByKey<Row>>,
+    /// The length of the longest key that was ever among them: nearly every other key is longer.
+    counter_key_bytes_max: usize,
     /// The keys of rows that this group raised.
     raised: Vec<(Space, Bytes)>,
 }
@@ -143,6 +150,7 @@ impl Ledger {
             Some(row) if row.raised => row.counter = counter,
             _ => {
                 let bytes = Bytes::from(key.bytes);
+                self.counter_key_bytes_max = self.counter_key_bytes_max.max(bytes.len());
                 self.raised.push((key.space, bytes.clone()));
                 rows.insert(bytes, Row { counter, raised: true });
             }
@@ -151,7 +159,9 @@ impl Ledger {
 
     /// A counter row that is deleted with its whole range must be forgotten here too.
     fn write(&mut self, key: Key, value: Option<Bytes>) {
-        self.counters.of_mut(key.space).remove(key.bytes.as_slice());
+        if key.bytes.len() <= self.counter_key_bytes_max {
+            self.counters.of_mut(key.space).remove(key.bytes.as_slice());
+        }
         self.writes.of_mut(key.space).insert(key.bytes.into(), value);
     }
 }
