@@ -8,7 +8,10 @@ use mayfly_engine::{
     Access, AdjustableClock, Clock, Direction, Engine, Error, FeedStart, HashRange, InvalidTtl, Operation,
     Pace, Timestamp, clock::Sleep,
 };
-use mayfly_storage::PostgresStore;
+use mayfly_storage::{
+    PostgresStore,
+    store::{Slot, Store},
+};
 use mayfly_testkit::{
     World,
     postgres::{empty_address, empty_address_on},
@@ -124,6 +127,43 @@ async fn rules_reach_other_nodes_at_once() {
     let container = one.must_container("c");
     one.engine().delete_container(&container, None).await.unwrap();
     assert!(matches!(other.create("c", r#"{"id":"z"}"#).await, Err(Error::NotFound(_))));
+}
+
+/// A node announces a change of a container and dies before it makes it. Many requests on two nodes wait for it in vain; then
+/// one of them ends it, and the others go on by what that has left instead of ending it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn a_change_that_never_comes_is_ended_once() {
+    let address = empty_address().await;
+    let store = Arc::new(PostgresStore::open(&address).await.unwrap());
+    let one = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
+    one.engine().create_database(DATABASE, one.now().await).await.unwrap();
+    let container = one.create_container_in_slots(definition_with_ttl("c", None), 4).await.unwrap();
+    one.create("c", r#"{"id":"a"}"#).await.unwrap();
+    let other = node(&address).await;
+    let before = one.must_container("c").version;
+    let slots: Vec<Slot> = (0..4).map(|slot| Slot(container.id * 4096 + slot)).collect();
+    store.raise_floor(&slots, before + 1).await.unwrap();
+
+    let (one, other) = (Arc::new(one), Arc::new(other));
+    let mut requests = JoinSet::new();
+    for number in 0..24 {
+        let world = if number % 2 == 0 { one.clone() } else { other.clone() };
+        requests.spawn(async move {
+            match number % 3 {
+                0 => assert!(world.get("c", "a").await.is_some()),
+                _ => drop(world.create("c", &format!(r#"{{"id":"{number}"}}"#)).await.unwrap()),
+            }
+        });
+    }
+    while let Some(ended) = requests.join_next().await {
+        ended.unwrap();
+    }
+    one.engine().refresh().await.unwrap();
+    // Both nodes may have begun before either was done.
+    let changes = one.must_container("c").version - before;
+    assert!((1..=2).contains(&changes), "{changes} changes");
+    one.must_be_clean().await;
 }
 
 /// A node's clock as it may be near the turn of a second: what it takes for certain is a moment old, what it is told when

@@ -13,8 +13,8 @@ use std::{
 use mayfly_storage::{
     Error, PostgresStore, conformance,
     store::{
-        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark, Slot,
-        Space, Store,
+        Advance, Batch, Counter, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark,
+        Slot, Space, Store,
     },
 };
 use mayfly_testkit::postgres::{empty_address, empty_address_on, empty_store, execute};
@@ -244,6 +244,59 @@ async fn groups_of_many_slots_keep_the_order_of_each() {
         let stats = node.stats();
         assert!(stats.groups < stats.commits, "{} commits in {} groups", stats.commits, stats.groups);
     }
+}
+
+/// Many on two nodes raise one counter, each from what it has just read. Whoever is refused was too late: the counter is not
+/// what it read, also if that was another node's doing which this node has not heard the answer to its own commit since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn who_has_read_the_last_version_is_not_refused() {
+    const STEPS: u64 = 40;
+    let address = empty_address().await;
+    let counter = Key { space: Space::Small, slot: step(0).0, bytes: b"counter".to_vec() };
+    let mut writers = JoinSet::new();
+    let mut nodes = Vec::new();
+    for _ in 0..2 {
+        nodes.push(Arc::new(PostgresStore::open(&address).await.unwrap()));
+    }
+    for writer in 0..12 {
+        let (store, counter) = (nodes[writer % 2].clone(), counter.clone());
+        writers.spawn(async move {
+            let read =
+                async || store.get(&counter).await.unwrap().map(|row| Counter::decode(&row).unwrap().seq);
+            let mut refused = 0;
+            for _ in 0..STEPS {
+                let mut known = read().await;
+                loop {
+                    let expect = known.map_or(Expect::Absent, Expect::Version);
+                    let guards = vec![Guard { key: counter.clone(), expect }];
+                    let advances = vec![Advance { counter: counter.clone(), stamp: 0, tally: [0, 0] }];
+                    match store.commit(Batch { guards, advances, ..Batch::default() }).await {
+                        Ok(committed) => {
+                            assert_eq!(committed.counters[0].seq, known.unwrap_or(0) + 1);
+                            break;
+                        }
+                        Err(Error::Conflict { .. }) => {
+                            refused += 1;
+                            let found = read().await;
+                            assert!(found > known, "refused for {known:?}, which is what is there");
+                            known = found;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            refused
+        });
+    }
+    let mut refused = 0;
+    while let Some(ended) = writers.join_next().await {
+        refused += ended.unwrap();
+    }
+    println!("{refused} came too late");
+    assert!(refused > 0, "nobody met anybody");
+    let row = nodes[0].get(&counter).await.unwrap().unwrap();
+    assert_eq!(Counter::decode(&row).unwrap().seq, 12 * STEPS);
 }
 
 /// A batch that guards a row of another slot is refused once the floor is above the version it relies on.

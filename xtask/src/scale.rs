@@ -85,14 +85,7 @@ pub fn run() -> Result<String> {
 /// The golden scripts of the MongoDB protocol, asked of a node over the wire.
 fn mongo_scripts(servers: &[Postgres], tests: &TestPrograms) -> Result<Count> {
     let Some(postgres) = servers.first() else { return Ok(Count::default()) };
-    let store = postgres.address();
-    let data_dir = target().join("scale/mongo");
-    let node = Server::start_with_mongo(&[
-        "--store".as_ref(),
-        store.as_ref(),
-        "--data-dir".as_ref(),
-        data_dir.as_os_str(),
-    ])?;
+    let node = node(&postgres.address(), "mongo")?;
     let mut command = tests.command("mongo", "it")?;
     command.args(["--ignored", "scripts::scripts_answer_as_a_real_server_does"]);
     let count = run_tests(command.env("MONGOD", format!("127.0.0.1:{}", node.mongo_port)), libtest)?;
@@ -100,10 +93,13 @@ fn mongo_scripts(servers: &[Postgres], tests: &TestPrograms) -> Result<Count> {
     Ok(count)
 }
 
-/// A node on a store.
+/// A node on a store, which speaks both protocols. What it keeps itself goes under `target/scale/NAME`.
 fn node(store: &str, name: &str) -> Result<Server> {
     let data_dir = target().join("scale").join(name);
-    let arguments: [&std::ffi::OsStr; 4] =
-        ["--store".as_ref(), store.as_ref(), "--data-dir".as_ref(), Path::as_os_str(&data_dir)];
-    Server::start(&arguments)
+    Server::start_with_mongo(&[
+        "--store".as_ref(),
+        store.as_ref(),
+        "--data-dir".as_ref(),
+        Path::as_os_str(&data_dir),
+    ])
 }

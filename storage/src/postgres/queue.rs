@@ -76,6 +76,8 @@ struct Waiting {
     jobs: Vec<Job>,
     /// Somebody writes to the slot.
     is_taken: bool,
+    /// The first so many of the jobs were there when that was sent.
+    older: usize,
 }
 
 struct Job {
@@ -135,6 +137,7 @@ impl Line {
             waiting.is_taken = true;
             // At least one: what batches of two slots write cannot be the same.
             let chosen = claimed.choose(&mut waiting.jobs, |job| &job.batch);
+            waiting.older = waiting.jobs.len();
             taken.extend(chosen.into_iter().map(|job| (slot, job)));
         }
         self.recent = taken.len();
@@ -146,11 +149,16 @@ impl Line {
     fn release(&mut self, store: &Inner, slot: Slot, changed: &Changed) {
         let Some(waiting) = self.slots.get_mut(&slot) else { return };
         waiting.is_taken = false;
-        for job in waiting.jobs.extract_if(.., |job| changed.refuses(&job.batch).is_some()) {
-            let key = changed.refuses(&job.batch).cloned();
-            let answer = key.map_or(Err(Error::Poisoned), |key| Err(Error::Conflict { key }));
-            count(store, std::slice::from_ref(&answer));
-            let _ = job.reply.send(answer);
+        let jobs = std::mem::take(&mut waiting.jobs);
+        for (place, job) in jobs.into_iter().enumerate() {
+            match changed.refuses(&job.batch, place < waiting.older).cloned() {
+                None => waiting.jobs.push(job),
+                Some(key) => {
+                    let answer = Err(Error::Conflict { key });
+                    count(store, std::slice::from_ref(&answer));
+                    let _ = job.reply.send(answer);
+                }
+            }
         }
         if waiting.jobs.is_empty() {
             self.slots.remove(&slot);
