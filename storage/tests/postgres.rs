@@ -1,14 +1,7 @@
 //! The store on PostgreSQL keeps the contract. Needs a server: `cargo xtask test scale` brings one.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use mayfly_storage::{
     Error, PostgresStore, conformance,
@@ -18,7 +11,7 @@ use mayfly_storage::{
     },
 };
 use mayfly_testkit::postgres::{empty_address, empty_address_on, empty_store, execute};
-use tokio::task::JoinSet;
+use tokio::{sync::Semaphore, task::JoinSet};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs PostgreSQL"]
@@ -74,6 +67,7 @@ async fn feed(store: &PostgresStore, number: u32) -> Vec<u64> {
 #[ignore = "needs PostgreSQL"]
 async fn moves_under_load_lose_and_double_nothing() {
     const SLOTS: u32 = 6;
+    const COMMITS: usize = 400;
     let address = empty_address().await;
     let other_server = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
     let one = Arc::new(PostgresStore::open(&address).await.unwrap());
@@ -82,14 +76,17 @@ async fn moves_under_load_lose_and_double_nothing() {
     assert_eq!(mover.add_server(&other_server).await.unwrap(), 2);
     assert!(mover.add_server(&address).await.is_err(), "a server that holds data is no new one");
 
-    let done = Arc::new(AtomicBool::new(false));
+    // Each move has so many commits to keep it company. If they went on for as long as it takes, a slow machine would make the
+    // feeds long, which makes moves slower still.
+    let turns = Arc::new(Semaphore::new(0));
     let mut writers = JoinSet::new();
     for writer in 0..12 {
         let store = if writer % 2 == 0 { one.clone() } else { other.clone() };
-        let done = done.clone();
+        let turns = turns.clone();
         writers.spawn(async move {
             let mut numbers = Vec::new();
-            while !done.load(Relaxed) {
+            while let Ok(turn) = turns.acquire().await {
+                turn.forget();
                 let (_, batch) = step(writer % SLOTS);
                 numbers.push(store.commit(batch).await.unwrap().counters[0].seq);
                 // The feed grows, and to read it each time would be all that happens here.
@@ -105,10 +102,11 @@ async fn moves_under_load_lose_and_double_nothing() {
     let groups: Vec<u32> = (0..SLOTS).map(|number| (7 * 97 + number) % 256).collect();
     for to in [2, 1, 2] {
         for group in &groups {
+            turns.add_permits(COMMITS);
             mover.move_group(*group, to).await.unwrap();
         }
     }
-    done.store(true, Relaxed);
+    turns.close();
     let mut acknowledged = vec![BTreeSet::new(); SLOTS as usize];
     let mut count = 0;
     while let Some(ended) = writers.join_next().await {
@@ -132,6 +130,40 @@ async fn moves_under_load_lose_and_double_nothing() {
         members.iter().map(|member| member.groups).collect::<Vec<_>>(),
         [256 - groups.len(), groups.len()]
     );
+}
+
+/// A node whose map is old, and which cannot get a new one, is refused by the server that the slot has left: it writes nothing
+/// there and is shown nothing from there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn a_stale_map_is_refused() {
+    let address = empty_address().await;
+    let other_server = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
+    let stale = PostgresStore::open(&address).await.unwrap();
+    let mover = PostgresStore::open(&address).await.unwrap();
+    let (slot, group) = (step(0).0, 7 * 97 % 256);
+    stale.commit(step(0).1).await.unwrap();
+    mover.add_server(&other_server).await.unwrap();
+    mover.move_group(group, 2).await.unwrap();
+    let say = async |server: u32, epoch: u32| {
+        execute(
+            &address,
+            &format!("UPDATE mayfly_map SET server = {server}, epoch = {epoch} WHERE grp = {group}"),
+        )
+        .await;
+    };
+    say(1, 1).await;
+    let counter = step(0).1.advances[0].counter.clone();
+    let (written, read) = tokio::join!(stale.commit(step(0).1), stale.get(&counter));
+    assert!(matches!((&written, &read), (Err(Error::Moved), Err(Error::Moved))), "{written:?}, {read:?}");
+    let snapshot = stale.snapshot().await.unwrap();
+    let (range, limit) =
+        (KeyRange::prefix(Space::Small, slot, Vec::new()), PageLimit { rows: 10, bytes: 1000 });
+    assert!(matches!(snapshot.scan(&range, Direction::Forward, limit).await, Err(Error::Moved)));
+    // As soon as it is told, it follows, and what it was refused has not been done.
+    say(2, 2).await;
+    assert_eq!(stale.commit(step(0).1).await.unwrap().counters[0].seq, 2);
+    assert_eq!(feed(&mover, 0).await, [1, 2]);
 }
 
 /// One batch that adds an entry to the feeds of two slots.

@@ -2,11 +2,12 @@
 //!
 //! First the tests that are ignored elsewhere because they need a server; then tests that run elsewhere, unchanged, with
 //! every store in them on PostgreSQL; then the scripts of the MongoDB protocol, over the wire, and the suites of the drivers
-//! for Python. Last, whole nodes and servers are killed under load, and slots moved from the shell, as `failures` and
-//! `slots` say.
+//! for Python. What one node hands out is used on another, as `equal` says. Last, whole nodes and servers are killed under
+//! load, and slots moved from the shell, as `failures` and `slots` say.
 
 pub mod certificates;
 mod drivers;
+mod equal;
 mod failures;
 mod load;
 pub mod patroni;
@@ -18,7 +19,7 @@ use std::{path::Path, process::Command};
 use crate::{
     postgres::{Postgres, programs},
     server::{self, Server},
-    shell::{Count, Result, run_tests, target},
+    shell::{Count, Result, failure, run_tests, target},
     test::libtest,
 };
 use certificates::Certificates;
@@ -70,15 +71,15 @@ pub fn run() -> Result<String> {
     }
     server::build()?;
     same.add(mongo_scripts(&servers, &tests)?);
-    let drivers = match servers.get(1) {
-        Some(postgres) => drivers::run(postgres)?,
-        None => Count::default(),
+    let (drivers, equal) = match &servers[..] {
+        [_, second, third] => (drivers::run(second)?, equal::tokens_work_on_any_node(third)?),
+        _ => return failure("three servers were started"),
     };
     drop((servers, encrypted));
     let (nodes, failover) = (failures::nodes(&programs)?, failures::failover(&programs)?);
     let moves = slots::moved_from_the_shell(&programs)?;
     Ok(format!(
-        "{sum}; unchanged on PostgreSQL: {same}; drivers: {drivers}; nodes killed: {nodes}; server killed: {failover}; slots moved: {moves}"
+        "{sum}; unchanged on PostgreSQL: {same}; drivers: {drivers}; equal nodes: {equal}; nodes killed: {nodes}; server killed: {failover}; slots moved: {moves}"
     ))
 }
 

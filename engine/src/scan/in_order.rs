@@ -50,9 +50,12 @@ impl Walk<'_> {
     ) -> Result<(Page, Option<Position>)> {
         let mut page = Page { records, ..Page::default() };
         let Some(first) = slots.first() else { return Ok((page, None)) };
+        if !self.container.row.index.ready {
+            return Err(Error::internal("the order of an index that may lack some"));
+        }
         let mut at = position.unwrap_or_else(|| Position::start_of(*first));
         // A key that was cut off could only be found in the slot that has it.
-        if !self.container.row.index.ready || at.leg != Leg::Main || matches!(at.after, After::Cut(..)) {
+        if at.leg != Leg::Main || matches!(at.after, After::Cut(..)) {
             return Err(Error::BadContinuation);
         }
         at.slot = *first;
@@ -71,8 +74,8 @@ impl Walk<'_> {
             }
         }
         page.scanned = looked.iter().map(|of_slot| of_slot.scanned).sum();
-        let mut until = looked.iter().filter_map(|of_slot| of_slot.until.as_deref()).map(<[u8]>::to_vec);
-        let mut until = until.by_ref().min_by(|a, b| self.in_direction(a, b));
+        let ends = looked.iter().filter_map(|of_slot| of_slot.until.as_ref());
+        let mut until = ends.min_by(|a, b| self.in_direction(a, b)).cloned();
         let of_slots = looked
             .into_iter()
             .flat_map(|Looked { shard, alive, .. }| alive.into_iter().map(move |row| (shard, row)));

@@ -19,7 +19,6 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
 };
 
 use deadpool_postgres::Object;
@@ -30,16 +29,12 @@ use super::{
     Inner, MOVES_MAX,
     changed::Changed,
     group::{Claimed, Decided, Group},
-    is_urgent,
-    server::pause,
+    is_urgent, pause_for_move,
 };
 use crate::{
     Error, Result,
     store::{Batch, BoxFuture, Committed, Slot},
 };
-
-/// How long to wait for a group of slots that is on its way to another server.
-pub const MOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Statements under way at a time to one server: one that the server works on while another waits for the disk. More would
 /// be smaller, and a transaction costs the server as much as several batches.
@@ -306,7 +301,7 @@ async fn settle(store: &Arc<Inner>, jobs: Jobs) -> Changed {
         let followed = if moves < MOVES_MAX { store.reload_map().await } else { Err(Error::Moved) };
         match followed {
             Ok(()) => {
-                pause(MOVE_PAUSE).await;
+                pause_for_move(moves).await;
                 groups.push(left);
             }
             Err(error) => drop(answer(left, Err(error), &mut changed)),
