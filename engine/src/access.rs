@@ -87,8 +87,8 @@ impl Access {
     /// Documents with a value in a range at an indexed path.
     pub fn index(path: Vec<u8>, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>, within: HashRange) -> Self {
         let ranges = vec![ValueRange { low, high }];
-        let (also, relies) = (Vec::new(), Reliance::Nothing);
-        Self::Index(IndexAccess { index: IndexName::Path(path), ranges, also, within, relies })
+        let (also, relies, across) = (Vec::new(), Reliance::Nothing, Across::SlotBySlot);
+        Self::Index(IndexAccess { index: IndexName::Path(path), ranges, also, within, relies, across })
     }
 
     pub(crate) fn within(&self) -> &HashRange {
@@ -112,6 +112,17 @@ pub struct IndexAccess {
     pub within: HashRange,
     /// What the caller takes for granted about the index.
     pub relies: Reliance,
+    /// How it goes over several slots.
+    pub across: Across,
+}
+
+/// How a walk goes over several slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Across {
+    /// One after the other, each in the order of the index.
+    SlotBySlot,
+    /// Through all of them at once, in the order of the index. Only on an index that the caller may rely on.
+    InOrder,
 }
 
 /// One of a container's indexes.

@@ -395,7 +395,16 @@ impl Engine {
             }
             pause(ANNOUNCED_PAUSE).await;
         }
-        self.catalog().change_container(container, None, |_| Ok(())).await
+        let ended = self.catalog().change_container(container, None, |_| {
+            // Many wait for the same change, here and on other nodes. One version more for each of them would send all the
+            // others back to the start.
+            if self.is_behind(&*self.reload(container)?) { Ok(()) } else { Err(Error::Contention) }
+        });
+        match ended.await {
+            // Somebody has ended it. If it was for the next change, whoever asked finds that out.
+            Err(Error::Contention) => self.reload(container),
+            ended => ended,
+        }
     }
 
     /// Whether another node has changed the container since this version of it.

@@ -54,7 +54,7 @@ mod vector;
 mod view;
 mod write;
 
-pub use access::{Access, HashRange, IndexAccess, IndexName, Lookup, Reliance, ValueRange};
+pub use access::{Access, Across, HashRange, IndexAccess, IndexName, Lookup, Reliance, ValueRange};
 pub use aside::aside;
 pub use catalog::Database;
 pub use check::Report;

@@ -1,6 +1,7 @@
 //! Walks over living documents, page by page, resumable.
 //!
-//! A scan gives the container's slots one after the other; inside a slot it goes in the order of its access path. Every
+//! A scan gives the container's slots one after the other; inside a slot it goes in the order of its access path. One of
+//! an index may go through all slots at once, in the order of the index ([`crate::Across::InOrder`]). Every
 //! page is one snapshot and one `now`; the position it leaves is a few bytes that any process can go on from.
 //!
 //! An index that is not whole (being built, or lazy) is followed by a second leg over the feed, so an answer is never
@@ -10,6 +11,7 @@
 //! A scan of entries gives what the index itself says about a document, without its record, wherever the key says all.
 
 mod count;
+mod in_order;
 mod once;
 mod row;
 mod state;
@@ -30,7 +32,7 @@ use mayfly_storage::store::{Direction, PageLimit, Snapshot};
 use mayfly_value::keycode::DecodedValue;
 
 use crate::{
-    access::{Access, IndexAccess, Reliance},
+    access::{Access, Across, IndexAccess, Reliance},
     clock::Timestamp,
     container::Container,
     engine::Engine,
@@ -223,11 +225,12 @@ impl Engine {
         if access.relies == Reliance::Nothing {
             return Err(Error::internal("entries of an index that may lack some"));
         }
-        let looks_up = !access.also.is_empty();
+        let (looks_up, across) = (!access.also.is_empty(), access.across);
         let access = Access::Index(access.clone());
         let opened = self.open(container, &access, now).await?;
-        // What is looked up for each document keeps documents apart.
-        let merged = if looks_up { Merged::No } else { merged };
+        // What is looked up for each document keeps documents apart, and so do the entries of other slots between them.
+        let is_apart = looks_up || across == Across::InOrder;
+        let merged = if is_apart { Merged::No } else { merged };
         let walk = Walk { merged, ..opened.walk(&access, direction) };
         let (page, next) = walk.page(position, limit, false).await?;
         self.check_current(&opened.container).await?;

@@ -37,6 +37,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -67,8 +68,14 @@ use crate::{
 pub use moving::{Member, Placed};
 pub use time::ServerTime;
 
-/// Attempts to follow a group that moves while it is asked for.
-const MOVES_MAX: usize = 50;
+/// Attempts to follow a group that moves while it is asked for: ten seconds, as for a server that is away. Between the last
+/// step of a move and the map there is only the mover, which may be slow.
+const MOVES_MAX: u32 = 50;
+
+/// Lets a move go on before the next attempt, longer and longer.
+async fn pause_for_move(attempt: u32) {
+    server::pause(Duration::from_millis(u64::from(20 * (attempt + 1)).min(250))).await;
+}
 
 /// Keys that one statement of a clear or a sweep looks at.
 const CLEAR_KEYS_MAX: usize = 2000;
@@ -264,7 +271,7 @@ impl Inner {
     async fn get(&self, key: &Key) -> Result<Option<Bytes>> {
         check_key(key)?;
         let (slot, stored) = (i64::from(key.slot.0), stored_key(key));
-        for _ in 0..MOVES_MAX {
+        for attempt in 0..MOVES_MAX {
             let place = self.place(key.slot);
             let (row, connection) = place
                 .server
@@ -279,7 +286,7 @@ impl Inner {
                     let value: Option<&[u8]> = row.as_ref().and_then(|row| row.get(2));
                     return Ok(value.map(Bytes::copy_from_slice));
                 }
-                Err(Error::Moved) => server::pause(std::time::Duration::from_millis(20)).await,
+                Err(Error::Moved) => pause_for_move(attempt).await,
                 Err(error) => return Err(error),
             }
         }
@@ -296,7 +303,7 @@ impl Inner {
     ) -> Result<ClearStep> {
         let (lead, through) = (by.map(|by| &by.0[..]), by.map(|by| &by.1[..]));
         let (number, limit) = (i64::from(slot.0), limit as i64);
-        for _ in 0..MOVES_MAX {
+        for attempt in 0..MOVES_MAX {
             let place = self.place(slot);
             let row = place
                 .server
@@ -315,7 +322,7 @@ impl Inner {
                 return Ok(ClearStep { keys, last: row.get(2), more: row.get(3) });
             }
             self.reload_map().await?;
-            server::pause(std::time::Duration::from_millis(20)).await;
+            pause_for_move(attempt).await;
         }
         Err(Error::Moved)
     }
@@ -328,7 +335,7 @@ impl Inner {
         let mut left: Vec<Slot> = slots.to_vec();
         // In one order everywhere: two that raise the floors of the same slots do not wait for each other.
         left.sort_unstable();
-        for _ in 0..MOVES_MAX {
+        for attempt in 0..MOVES_MAX {
             let Some(first) = left.first() else { return Ok(()) };
             let place = self.place(*first);
             let of_place = |slot: &Slot| self.place(*slot).number == place.number;
@@ -349,7 +356,7 @@ impl Inner {
                 left = elsewhere;
             } else {
                 self.reload_map().await?;
-                server::pause(std::time::Duration::from_millis(20)).await;
+                pause_for_move(attempt).await;
             }
         }
         Err(Error::Moved)

@@ -136,7 +136,8 @@ pub struct Page {
 pub enum Expect {
     /// No value at this key.
     Absent,
-    /// A value whose first eight bytes, big-endian, are this number.
+    /// A value whose first eight bytes, big-endian, are this number. The versions of a row that is guarded go up: who
+    /// relies on a lower one than is there has looked too early.
     Version(u64),
 }
 

@@ -1,24 +1,17 @@
 //! The store on PostgreSQL keeps the contract. Needs a server: `cargo xtask test scale` brings one.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use mayfly_storage::{
     Error, PostgresStore, conformance,
     store::{
-        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark, Slot,
-        Space, Store,
+        Advance, Batch, Counter, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark,
+        Slot, Space, Store,
     },
 };
 use mayfly_testkit::postgres::{empty_address, empty_address_on, empty_store, execute};
-use tokio::task::JoinSet;
+use tokio::{sync::Semaphore, task::JoinSet};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs PostgreSQL"]
@@ -74,6 +67,7 @@ async fn feed(store: &PostgresStore, number: u32) -> Vec<u64> {
 #[ignore = "needs PostgreSQL"]
 async fn moves_under_load_lose_and_double_nothing() {
     const SLOTS: u32 = 6;
+    const COMMITS: usize = 400;
     let address = empty_address().await;
     let other_server = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
     let one = Arc::new(PostgresStore::open(&address).await.unwrap());
@@ -82,14 +76,17 @@ async fn moves_under_load_lose_and_double_nothing() {
     assert_eq!(mover.add_server(&other_server).await.unwrap(), 2);
     assert!(mover.add_server(&address).await.is_err(), "a server that holds data is no new one");
 
-    let done = Arc::new(AtomicBool::new(false));
+    // Each move has so many commits to keep it company. If they went on for as long as it takes, a slow machine would make the
+    // feeds long, which makes moves slower still.
+    let turns = Arc::new(Semaphore::new(0));
     let mut writers = JoinSet::new();
     for writer in 0..12 {
         let store = if writer % 2 == 0 { one.clone() } else { other.clone() };
-        let done = done.clone();
+        let turns = turns.clone();
         writers.spawn(async move {
             let mut numbers = Vec::new();
-            while !done.load(Relaxed) {
+            while let Ok(turn) = turns.acquire().await {
+                turn.forget();
                 let (_, batch) = step(writer % SLOTS);
                 numbers.push(store.commit(batch).await.unwrap().counters[0].seq);
                 // The feed grows, and to read it each time would be all that happens here.
@@ -105,10 +102,11 @@ async fn moves_under_load_lose_and_double_nothing() {
     let groups: Vec<u32> = (0..SLOTS).map(|number| (7 * 97 + number) % 256).collect();
     for to in [2, 1, 2] {
         for group in &groups {
+            turns.add_permits(COMMITS);
             mover.move_group(*group, to).await.unwrap();
         }
     }
-    done.store(true, Relaxed);
+    turns.close();
     let mut acknowledged = vec![BTreeSet::new(); SLOTS as usize];
     let mut count = 0;
     while let Some(ended) = writers.join_next().await {
@@ -132,6 +130,34 @@ async fn moves_under_load_lose_and_double_nothing() {
         members.iter().map(|member| member.groups).collect::<Vec<_>>(),
         [256 - groups.len(), groups.len()]
     );
+}
+
+/// A node whose map is old, and which cannot get a new one, is refused by the server that the slot has left: it writes nothing
+/// there and is shown nothing from there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn a_stale_map_is_refused() {
+    let address = empty_address().await;
+    let other_server = empty_address_on(&std::env::var("MAYFLY_TEST_POSTGRES_2").unwrap()).await;
+    let stale = PostgresStore::open(&address).await.unwrap();
+    let mover = PostgresStore::open(&address).await.unwrap();
+    let (slot, group) = (step(0).0, 7 * 97 % 256);
+    stale.commit(step(0).1).await.unwrap();
+    mover.add_server(&other_server).await.unwrap();
+    mover.move_group(group, 2).await.unwrap();
+    execute(&address, &format!("UPDATE mayfly_map SET server = 1, epoch = 1 WHERE grp = {group}")).await;
+    let counter = step(0).1.advances[0].counter.clone();
+    let (written, read) = tokio::join!(stale.commit(step(0).1), stale.get(&counter));
+    assert!(matches!((&written, &read), (Err(Error::Moved), Err(Error::Moved))), "{written:?}, {read:?}");
+    let snapshot = stale.snapshot().await.unwrap();
+    let (range, limit) =
+        (KeyRange::prefix(Space::Small, slot, Vec::new()), PageLimit { rows: 10, bytes: 1000 });
+    assert!(matches!(snapshot.scan(&range, Direction::Forward, limit).await, Err(Error::Moved)));
+    // That is how a mover leaves it that dies before it has written the map. The next one finds the group and writes it down; the
+    // node follows, and what it was refused has not been done.
+    mover.move_group(group, 2).await.unwrap();
+    assert_eq!(stale.commit(step(0).1).await.unwrap().counters[0].seq, 2);
+    assert_eq!(feed(&mover, 0).await, [1, 2]);
 }
 
 /// One batch that adds an entry to the feeds of two slots.
@@ -160,6 +186,38 @@ async fn batches_across_servers_are_refused() {
     store.move_group(7 * 97 % 256, 2).await.unwrap();
     assert!(matches!(store.commit(both()).await, Err(Error::Apart)));
     assert_eq!((feed(&store, 0).await, feed(&store, 1).await), (vec![1], vec![1]));
+}
+
+/// A batch that the server gives up for the sake of another transaction is tried again: the caller does not notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn who_loses_a_deadlock_tries_again() {
+    let address = empty_address().await;
+    let store = Arc::new(PostgresStore::open(&address).await.unwrap());
+    store.commit(step_of_two(0, 1)).await.unwrap();
+    let (stranger, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { connection.await.map(|()| 0).unwrap_or_default() });
+    // A stranger takes the slots the other way round.
+    let take =
+        |number: u32| format!("SELECT 1 FROM mayfly_slot WHERE slot = {} FOR UPDATE", step(number).0.0);
+    stranger.batch_execute(&format!("BEGIN; {}", take(1))).await.unwrap();
+    let waiting = store.clone();
+    tasks.spawn(async move { waiting.commit(step_of_two(0, 1)).await.unwrap().counters[0].seq });
+    // Once the store waits for it, it has the first slot, and each waits for the other.
+    let blocked =
+        "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    while stranger.query_one(blocked, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    // The one that has waited longer is given up, which is the store; unless this took long.
+    let taken = stranger.batch_execute(&take(0)).await;
+    stranger.batch_execute(if taken.is_ok() { "COMMIT" } else { "ROLLBACK" }).await.unwrap();
+    drop(stranger);
+    let mut last = 0;
+    while let Some(ended) = tasks.join_next().await {
+        last = last.max(ended.unwrap());
+    }
+    assert_eq!(last, 2);
+    assert_eq!((feed(&store, 0).await, feed(&store, 1).await), (vec![1, 2], vec![1, 2]));
 }
 
 /// A batch over several slots waits for the disk, though part of it only looks: at the rules of the container, say.
@@ -244,6 +302,59 @@ async fn groups_of_many_slots_keep_the_order_of_each() {
         let stats = node.stats();
         assert!(stats.groups < stats.commits, "{} commits in {} groups", stats.commits, stats.groups);
     }
+}
+
+/// Many on two nodes raise one counter, each from what it has just read. Whoever is refused was too late: the counter is not
+/// what it read, also if that was another node's doing which this node has not heard the answer to its own commit since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn who_has_read_the_last_version_is_not_refused() {
+    const STEPS: u64 = 40;
+    let address = empty_address().await;
+    let counter = Key { space: Space::Small, slot: step(0).0, bytes: b"counter".to_vec() };
+    let mut writers = JoinSet::new();
+    let mut nodes = Vec::new();
+    for _ in 0..2 {
+        nodes.push(Arc::new(PostgresStore::open(&address).await.unwrap()));
+    }
+    for writer in 0..12 {
+        let (store, counter) = (nodes[writer % 2].clone(), counter.clone());
+        writers.spawn(async move {
+            let read =
+                async || store.get(&counter).await.unwrap().map(|row| Counter::decode(&row).unwrap().seq);
+            let mut refused = 0;
+            for _ in 0..STEPS {
+                let mut known = read().await;
+                loop {
+                    let expect = known.map_or(Expect::Absent, Expect::Version);
+                    let guards = vec![Guard { key: counter.clone(), expect }];
+                    let advances = vec![Advance { counter: counter.clone(), stamp: 0, tally: [0, 0] }];
+                    match store.commit(Batch { guards, advances, ..Batch::default() }).await {
+                        Ok(committed) => {
+                            assert_eq!(committed.counters[0].seq, known.unwrap_or(0) + 1);
+                            break;
+                        }
+                        Err(Error::Conflict { .. }) => {
+                            refused += 1;
+                            let found = read().await;
+                            assert!(found > known, "refused for {known:?}, which is what is there");
+                            known = found;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            refused
+        });
+    }
+    let mut refused = 0;
+    while let Some(ended) = writers.join_next().await {
+        refused += ended.unwrap();
+    }
+    println!("{refused} came too late");
+    assert!(refused > 0, "nobody met anybody");
+    let row = nodes[0].get(&counter).await.unwrap().unwrap();
+    assert_eq!(Counter::decode(&row).unwrap().seq, 12 * STEPS);
 }
 
 /// A batch that guards a row of another slot is refused once the floor is above the version it relies on.

@@ -1,8 +1,8 @@
 //! Full-text and vector indexes in tests: walks over words, and what an index says about all texts or vectors.
 
 use mayfly_engine::{
-    Access, Container, DocumentPlace, HashRange, IndexAccess, IndexName, Reliance, Result, TextAnswer,
-    TextQuestion, ValueRange,
+    Access, Across, Container, DocumentPlace, HashRange, IndexAccess, IndexName, Reliance, Result,
+    TextAnswer, TextQuestion, ValueRange,
 };
 use mayfly_value::{
     text::{stem_key, words},
@@ -25,6 +25,7 @@ pub fn words_access(text: &str, within: HashRange) -> Access {
         also: Vec::new(),
         within,
         relies: Reliance::Nothing,
+        across: Across::SlotBySlot,
     })
 }
 

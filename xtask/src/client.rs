@@ -68,9 +68,41 @@ impl Client {
         let signed = Path::parse(path)?.signing_candidates();
         let (kind, link) = signed.first().ok_or_else(|| Failure(format!("{path} cannot be signed")))?;
         let signature = self.key.sign(&payload(verb, kind, link, Some(&date), None));
+        self.send_by(&format!("type=master&ver=1.0&sig={signature}"), &date, verb, path, headers, body)
+    }
+
+    /// The same by a resource token.
+    pub fn send_as(
+        &mut self,
+        token: &str,
+        verb: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Answer> {
+        let date = http_date::format(machine::unix_time().as_secs());
+        let encoded: String = token
+            .bytes()
+            .map(|byte| match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => char::from(byte).to_string(),
+                _ => format!("%{byte:02x}"),
+            })
+            .collect();
+        self.send_by(&encoded, &date, verb, path, headers, body)
+    }
+
+    fn send_by(
+        &mut self,
+        authorization: &str,
+        date: &str,
+        verb: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Answer> {
         let mut request = format!(
             "{verb} {path} HTTP/1.1\r\nhost: localhost\r\nx-ms-version: 2020-07-15\r\nx-ms-date: {date}\r\n\
-             authorization: type=master&ver=1.0&sig={signature}\r\ncontent-length: {}\r\n",
+             authorization: {authorization}\r\ncontent-length: {}\r\n",
             body.len()
         );
         for (name, value) in headers {

@@ -2,11 +2,12 @@
 //!
 //! First the tests that are ignored elsewhere because they need a server; then tests that run elsewhere, unchanged, with
 //! every store in them on PostgreSQL; then the scripts of the MongoDB protocol, over the wire, and the suites of the drivers
-//! for Python. Last, whole nodes and servers are killed under load, and slots moved from the shell, as `failures` and
-//! `slots` say.
+//! for Python. What one node hands out is used on another, as `equal` says. Last, whole nodes and servers are killed under
+//! load, and slots moved from the shell, as `failures` and `slots` say.
 
 pub mod certificates;
 mod drivers;
+mod equal;
 mod failures;
 mod load;
 pub mod patroni;
@@ -18,7 +19,7 @@ use std::{path::Path, process::Command};
 use crate::{
     postgres::{Postgres, programs},
     server::{self, Server},
-    shell::{Count, Result, run_tests, target},
+    shell::{Count, Result, failure, run_tests, target},
     test::libtest,
 };
 use certificates::Certificates;
@@ -70,29 +71,22 @@ pub fn run() -> Result<String> {
     }
     server::build()?;
     same.add(mongo_scripts(&servers, &tests)?);
-    let drivers = match servers.get(1) {
-        Some(postgres) => drivers::run(postgres)?,
-        None => Count::default(),
+    let (drivers, equal) = match &servers[..] {
+        [_, second, third] => (drivers::run(second)?, equal::tokens_work_on_any_node(third)?),
+        _ => return failure("three servers were started"),
     };
     drop((servers, encrypted));
     let (nodes, failover) = (failures::nodes(&programs)?, failures::failover(&programs)?);
     let moves = slots::moved_from_the_shell(&programs)?;
     Ok(format!(
-        "{sum}; unchanged on PostgreSQL: {same}; drivers: {drivers}; nodes killed: {nodes}; server killed: {failover}; slots moved: {moves}"
+        "{sum}; unchanged on PostgreSQL: {same}; drivers: {drivers}; equal nodes: {equal}; nodes killed: {nodes}; server killed: {failover}; slots moved: {moves}"
     ))
 }
 
 /// The golden scripts of the MongoDB protocol, asked of a node over the wire.
 fn mongo_scripts(servers: &[Postgres], tests: &TestPrograms) -> Result<Count> {
     let Some(postgres) = servers.first() else { return Ok(Count::default()) };
-    let store = postgres.address();
-    let data_dir = target().join("scale/mongo");
-    let node = Server::start_with_mongo(&[
-        "--store".as_ref(),
-        store.as_ref(),
-        "--data-dir".as_ref(),
-        data_dir.as_os_str(),
-    ])?;
+    let node = node(&postgres.address(), "mongo")?;
     let mut command = tests.command("mongo", "it")?;
     command.args(["--ignored", "scripts::scripts_answer_as_a_real_server_does"]);
     let count = run_tests(command.env("MONGOD", format!("127.0.0.1:{}", node.mongo_port)), libtest)?;
@@ -100,10 +94,13 @@ fn mongo_scripts(servers: &[Postgres], tests: &TestPrograms) -> Result<Count> {
     Ok(count)
 }
 
-/// A node on a store.
+/// A node on a store, which speaks both protocols. What it keeps itself goes under `target/scale/NAME`.
 fn node(store: &str, name: &str) -> Result<Server> {
     let data_dir = target().join("scale").join(name);
-    let arguments: [&std::ffi::OsStr; 4] =
-        ["--store".as_ref(), store.as_ref(), "--data-dir".as_ref(), Path::as_os_str(&data_dir)];
-    Server::start(&arguments)
+    Server::start_with_mongo(&[
+        "--store".as_ref(),
+        store.as_ref(),
+        "--data-dir".as_ref(),
+        Path::as_os_str(&data_dir),
+    ])
 }

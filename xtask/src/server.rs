@@ -6,6 +6,7 @@ use std::{
     net::TcpListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use crate::shell::{Failure, Result, cargo, failure, run, target};
@@ -46,9 +47,7 @@ impl Server {
 
     /// Starts a server that speaks the MongoDB protocol as well.
     pub fn start_with_mongo<S: AsRef<OsStr>>(arguments: &[S]) -> Result<Self> {
-        // The port is free when it is looked up; somebody may take it before the server does, and then it says so.
-        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        Self::start_on(free, arguments)
+        Self::start_on(free_port()?, arguments)
     }
 
     fn start_on<S: AsRef<OsStr>>(mongo_port: u16, arguments: &[S]) -> Result<Self> {
@@ -99,6 +98,23 @@ impl Drop for Server {
             let _ = self.child.wait();
         }
     }
+}
+
+/// A port for a server that has to be told one. Not one of those that the system gives to whoever connects somewhere: the
+/// clients of a test take many, and would have it before the server does.
+pub fn free_port() -> Result<u16> {
+    const FIRST: u32 = 22_000;
+    const COUNT: u32 = 8_000;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..COUNT {
+        // Tasks that run side by side begin at different ones.
+        let next = std::process::id().wrapping_mul(61).wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(FIRST + next % COUNT)?;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    failure("there is no free port")
 }
 
 fn run_quietly(command: &mut Command) -> Result<()> {

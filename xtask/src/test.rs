@@ -30,7 +30,7 @@ const GROUPS: [Group; 11] = [
     Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, runs: Runs::Always },
     Group { name: "scripts", what: "golden scripts", run: scripts, runs: Runs::Within("unit") },
     Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, runs: Runs::Always },
-    Group { name: "scale", what: "several nodes on PostgreSQL servers", run: scale::run, runs: Runs::Asked },
+    Group { name: "scale", what: "several nodes on PostgreSQL servers", run: scale::run, runs: Runs::Always },
     Group {
         name: "patroni",
         what: "nodes on a pair that Patroni fails over, minutes long",

@@ -12,7 +12,7 @@ use mayfly_value::text::{Occurrences, Totals, stem_key};
 
 use super::{Content, Found, Opened, Place, ScanPage, each_row, row::DAMAGED};
 use crate::{
-    access::{Access, HashRange, IndexAccess, IndexName, Reliance, ValueRange},
+    access::{Access, Across, HashRange, IndexAccess, IndexName, Reliance, ValueRange},
     clock::Timestamp,
     container::Container,
     engine::Engine,
@@ -162,6 +162,7 @@ impl Search<'_> {
             also: Vec::new(),
             within: self.within.clone(),
             relies: Reliance::Nothing,
+            across: Across::SlotBySlot,
         }
     }
 

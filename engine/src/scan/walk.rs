@@ -15,7 +15,7 @@ use super::{
     state::{indexed_through, last_commit},
 };
 use crate::{
-    access::{Access, IndexAccess, record_range},
+    access::{Access, Across, IndexAccess, record_range},
     container::Container,
     error::{Error, Result},
     keys::{DocumentKey, Family, PREFIX_LEN, Shard},
@@ -56,6 +56,11 @@ impl Walk<'_> {
         let mut slots = self.access.within().slots(self.container);
         if self.direction == Direction::Reverse {
             slots.reverse();
+        }
+        if let (Access::Index(IndexAccess { across: Across::InOrder, .. }), [_, _, ..]) =
+            (self.access, &slots[..])
+        {
+            return self.page_in_order(&slots, position, limit, records).await;
         }
         let mut page = Page { records, ..Page::default() };
         let mut at = match position {
@@ -128,7 +133,7 @@ impl Walk<'_> {
     }
 
     /// Decides which documents of a slot belong to which leg, when the scan comes to it.
-    async fn settle_legs(&self, at: &mut Position) -> Result<()> {
+    pub(super) async fn settle_legs(&self, at: &mut Position) -> Result<()> {
         let state = &self.container.row.index;
         match (self.access, at.index) {
             (Access::Records(_) | Access::Writes(_), None) => Ok(()),
@@ -189,6 +194,19 @@ impl Walk<'_> {
         rows: Vec<(Bytes, Bytes)>,
         page: &mut Page,
     ) -> Result<()> {
+        let alive = self.alive(at, shard, rows, page).await?;
+        let alive = alive.into_iter().map(|row| (shard, row));
+        self.fill(at.leg, at.index, alive.collect(), page).await
+    }
+
+    /// What is alive of some rows; `at` is moved behind them.
+    pub(super) async fn alive(
+        &self,
+        at: &mut Position,
+        shard: Shard,
+        rows: Vec<(Bytes, Bytes)>,
+        page: &mut Page,
+    ) -> Result<Vec<Row>> {
         page.scanned += rows.len();
         let mut alive: Vec<Row> = Vec::new();
         let mut last = None;
@@ -222,17 +240,28 @@ impl Walk<'_> {
         if at.leg == Leg::Main {
             self.once(shard, &mut alive).await?;
         }
-        let missing: Vec<Key> = alive
+        Ok(alive)
+    }
+
+    /// Puts rows into the page, with the documents of those that want theirs.
+    pub(super) async fn fill(
+        &self,
+        leg: Leg,
+        index: Option<IndexedAtStart>,
+        rows: Vec<(Shard, Row)>,
+        page: &mut Page,
+    ) -> Result<()> {
+        let missing: Vec<Key> = rows
             .iter()
-            .filter(|row| row.content.is_none())
-            .map(|row| row.record_key(shard))
+            .filter(|(_, row)| row.content.is_none())
+            .map(|(shard, row)| row.record_key(*shard))
             .collect::<Result<_>>()?;
         let mut fetched = match missing.is_empty() {
             true => Vec::new(),
             false => self.snapshot.get_many(&missing).await?,
         }
         .into_iter();
-        for row in alive {
+        for (shard, row) in rows {
             let is_fetched = row.content.is_none();
             let content = match row.content {
                 Some(content) => content,
@@ -245,7 +274,7 @@ impl Walk<'_> {
                 },
             };
             if let Content::Record(record) = &content {
-                if at.leg == Leg::Main && at.index.is_some_and(|index| index.leaves(record.lsn)) {
+                if leg == Leg::Main && index.is_some_and(|index| index.leaves(record.lsn)) {
                     continue;
                 }
                 if let (Some(Wanted::Document(is_wanted)), true) = (self.wanted, is_fetched)
@@ -257,9 +286,9 @@ impl Walk<'_> {
                 }
                 page.bytes += record.size() as usize;
             }
-            let place = Place { leg: at.leg, index: at.index, key: row.key };
+            let place = Place { leg, index, key: row.key };
             page.found.push(Entry {
-                slot: at.slot,
+                slot: shard.slot,
                 content,
                 document: row.document,
                 times: row.times,
@@ -394,7 +423,7 @@ impl Walk<'_> {
     }
 
     /// The keys of a leg, ascending.
-    fn ranges(&self, shard: Shard, at: &Position) -> Vec<KeyRange> {
+    pub(super) fn ranges(&self, shard: Shard, at: &Position) -> Vec<KeyRange> {
         match (at.leg, self.access) {
             (Leg::Unindexed, _) => {
                 let (through, until) = at.index.map_or((0, 0), |index| (index.through, index.until));
@@ -447,7 +476,7 @@ impl Page {
 }
 
 /// Leaves of a range what comes after a row.
-fn narrow(range: &mut KeyRange, after: &After, direction: Direction) {
+pub(super) fn narrow(range: &mut KeyRange, after: &After, direction: Direction) {
     let head = range.start.get(..PREFIX_LEN).unwrap_or_default();
     let (first, last) = match after {
         After::Start => return,

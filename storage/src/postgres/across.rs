@@ -8,8 +8,8 @@ use super::{
     Inner, MOVES_MAX,
     group::{Decided, Group, slots_of},
     map::Place,
-    queue::{MOVE_PAUSE, count},
-    server::pause,
+    pause_for_move,
+    queue::count,
 };
 use crate::{
     Error, Result,
@@ -19,7 +19,7 @@ use crate::{
 /// Commits a batch that writes to several slots of one server, as one transaction of several statements.
 pub async fn commit_across(store: &Arc<Inner>, batch: Batch) -> Result<Committed> {
     let parts = split(&batch)?;
-    for _ in 0..MOVES_MAX {
+    for attempt in 0..MOVES_MAX {
         let places: Vec<Place> = parts.iter().map(|part| store.place(part.slot)).collect();
         let Some(first) = places.first() else { return Ok(Committed::default()) };
         if places.iter().any(|place| place.number != first.number) {
@@ -45,7 +45,7 @@ pub async fn commit_across(store: &Arc<Inner>, batch: Batch) -> Result<Committed
             }
             Err(Error::Moved) => {
                 store.reload_map().await?;
-                pause(MOVE_PAUSE).await;
+                pause_for_move(attempt).await;
             }
             Err(error) => {
                 let answer = Err(error);

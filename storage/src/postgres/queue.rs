@@ -19,7 +19,6 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
 };
 
 use deadpool_postgres::Object;
@@ -30,16 +29,12 @@ use super::{
     Inner, MOVES_MAX,
     changed::Changed,
     group::{Claimed, Decided, Group},
-    is_urgent,
-    server::pause,
+    is_urgent, pause_for_move,
 };
 use crate::{
     Error, Result,
     store::{Batch, BoxFuture, Committed, Slot},
 };
-
-/// How long to wait for a group of slots that is on its way to another server.
-pub const MOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Statements under way at a time to one server: one that the server works on while another waits for the disk. More would
 /// be smaller, and a transaction costs the server as much as several batches.
@@ -76,6 +71,8 @@ struct Waiting {
     jobs: Vec<Job>,
     /// Somebody writes to the slot.
     is_taken: bool,
+    /// The first so many of the jobs were there when that was sent.
+    older: usize,
 }
 
 struct Job {
@@ -135,6 +132,7 @@ impl Line {
             waiting.is_taken = true;
             // At least one: what batches of two slots write cannot be the same.
             let chosen = claimed.choose(&mut waiting.jobs, |job| &job.batch);
+            waiting.older = waiting.jobs.len();
             taken.extend(chosen.into_iter().map(|job| (slot, job)));
         }
         self.recent = taken.len();
@@ -146,11 +144,16 @@ impl Line {
     fn release(&mut self, store: &Inner, slot: Slot, changed: &Changed) {
         let Some(waiting) = self.slots.get_mut(&slot) else { return };
         waiting.is_taken = false;
-        for job in waiting.jobs.extract_if(.., |job| changed.refuses(&job.batch).is_some()) {
-            let key = changed.refuses(&job.batch).cloned();
-            let answer = key.map_or(Err(Error::Poisoned), |key| Err(Error::Conflict { key }));
-            count(store, std::slice::from_ref(&answer));
-            let _ = job.reply.send(answer);
+        let jobs = std::mem::take(&mut waiting.jobs);
+        for (place, job) in jobs.into_iter().enumerate() {
+            match changed.refuses(&job.batch, place < waiting.older).cloned() {
+                None => waiting.jobs.push(job),
+                Some(key) => {
+                    let answer = Err(Error::Conflict { key });
+                    count(store, std::slice::from_ref(&answer));
+                    let _ = job.reply.send(answer);
+                }
+            }
         }
         if waiting.jobs.is_empty() {
             self.slots.remove(&slot);
@@ -298,7 +301,7 @@ async fn settle(store: &Arc<Inner>, jobs: Jobs) -> Changed {
         let followed = if moves < MOVES_MAX { store.reload_map().await } else { Err(Error::Moved) };
         match followed {
             Ok(()) => {
-                pause(MOVE_PAUSE).await;
+                pause_for_move(moves).await;
                 groups.push(left);
             }
             Err(error) => drop(answer(left, Err(error), &mut changed)),

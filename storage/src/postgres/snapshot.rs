@@ -13,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use deadpool_postgres::Object;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
@@ -204,10 +205,10 @@ impl Snapshot for PostgresSnapshot {
             for key in keys {
                 by_slot.entry(key.slot).or_default().push(stored_key(key));
             }
-            let mut found = HashMap::new();
-            for (slot, asked) in by_slot {
-                found.insert(slot, self.many(slot, asked).await?);
-            }
+            // Slots of one server share a connection, and their statements go one behind the other without waiting.
+            let asked =
+                by_slot.into_iter().map(async |(slot, asked)| Ok((slot, self.many(slot, asked).await?)));
+            let found: HashMap<_, _> = join_all(asked).await.into_iter().collect::<Result<_>>()?;
             let value = |key: &Key| found.get(&key.slot)?.get(&stored_key(key)).cloned();
             Ok(keys.iter().map(value).collect())
         })

@@ -7,6 +7,7 @@ use std::{fs, process::Command};
 
 use mayfly_cosmos::auth::EMULATOR_KEY;
 
+use super::node;
 use crate::{
     client::Client,
     mongo::KEY,
@@ -24,13 +25,7 @@ const SUITES: [(&str, &str); 2] =
 pub fn run(postgres: &Postgres) -> Result<Count> {
     let work = target().join("scale/drivers");
     fs::create_dir_all(&work)?;
-    let (store, data_dir) = (postgres.address(), work.join("data"));
-    let node = Server::start_with_mongo(&[
-        "--store".as_ref(),
-        store.as_ref(),
-        "--data-dir".as_ref(),
-        data_dir.as_os_str(),
-    ])?;
+    let node = node(&postgres.address(), "drivers")?;
     let limited = Server::start(&["--store", "memory", "--dev-clock", "--throttle", "--dev-entra"])?;
     let locked = Server::start_with_mongo(&["--store", "memory", "--key", KEY])?;
     let ca_file = work.join("ca.pem");

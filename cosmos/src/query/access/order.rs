@@ -1,6 +1,6 @@
 //! ORDER BY from an index: which order an index has, and which one a container must have an index for.
 
-use mayfly_engine::{Access, Direction, IndexName, IndexingMode, Reliance, ValueRange};
+use mayfly_engine::{Access, Across, Direction, IndexAccess, IndexName, IndexingMode, Reliance, ValueRange};
 use mayfly_sql::{Paging, PathStep, Plan, ast::Direction as Sort};
 use mayfly_value::keycode::PathStep as KeyStep;
 
@@ -50,15 +50,21 @@ impl Planner<'_> {
         if plan.paging() != Paging::Sorted || self.hints.order.is_empty() {
             return None;
         }
-        let [_slot] = self.scope.slots(self.container)[..] else { return None };
         if let [(path, sort)] = &self.hints.order[..]
             && matches!(&path[..], [PathStep::Name(name)] if name == "_ts")
         {
+            // The writes of a slot are numbered by it alone: no number says where another slot would go on.
+            let [_slot] = self.scope.slots(self.container)[..] else { return None };
             let direction = direction(*sort);
             return Some(AccessPlan::new(Access::Writes(self.scope.clone()), direction, true));
         }
         let epoch = self.container.complete_index()?;
         self.ordered_by_path(plan, epoch).or_else(|| self.ordered_by_composite(plan, epoch))
+    }
+
+    /// An index whose order is wanted, over all slots.
+    fn index_in_order(&self, index: IndexName, ranges: Vec<ValueRange>, relies: Reliance) -> IndexAccess {
+        IndexAccess { across: Across::InOrder, ..self.index(index, ranges, relies) }
     }
 
     pub(super) fn ordered_by_path(&self, plan: &Plan, epoch: u32) -> Option<AccessPlan> {
@@ -73,7 +79,7 @@ impl Planner<'_> {
             None => (vec![ValueRange::all()], self.covered(&encoded, epoch)?),
         };
         let names: Vec<String> = names(path)?.into_iter().map(str::to_owned).collect();
-        let index = self.index(IndexName::Path(encoded), ranges, relies);
+        let index = self.index_in_order(IndexName::Path(encoded), ranges, relies);
         let mut access = AccessPlan::new(Access::Index(index), direction(*sort), true);
         access.indexes.single.push(path_spec(&names));
         access.entry_paths = vec![names.clone()];
@@ -91,7 +97,7 @@ impl Planner<'_> {
             Some((candidate, direction, parts_spec(&parts)))
         });
         let (candidate, direction, spec) = usable.next()?;
-        let index = self.index(candidate.index, candidate.ranges, Reliance::Complete { epoch });
+        let index = self.index_in_order(candidate.index, candidate.ranges, Reliance::Complete { epoch });
         let mut access = AccessPlan::new(Access::Index(index), direction, true);
         access.indexes.composite.push(spec);
         access.entry_paths = candidate.paths.clone();

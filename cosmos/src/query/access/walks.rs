@@ -1,6 +1,6 @@
 //! The walks themselves: over documents, over a part of an index, over an index that holds all that the query reads.
 
-use mayfly_engine::{Access, Direction, IndexAccess, IndexName, Lookup, Reliance, ValueRange};
+use mayfly_engine::{Access, Across, Direction, IndexAccess, IndexName, Lookup, Reliance, ValueRange};
 use mayfly_sql::{PathStep, Plan, hints::Summary};
 
 use super::{
@@ -19,7 +19,8 @@ impl Planner<'_> {
     }
 
     pub(super) fn index(&self, index: IndexName, ranges: Vec<ValueRange>, relies: Reliance) -> IndexAccess {
-        IndexAccess { index, ranges, also: Vec::new(), within: self.scope.clone(), relies }
+        let (also, within, across) = (Vec::new(), self.scope.clone(), Across::SlotBySlot);
+        IndexAccess { index, ranges, also, within, relies, across }
     }
 
     /// The walk of a candidate.

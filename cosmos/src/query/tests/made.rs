@@ -22,8 +22,8 @@ impl Dice {
 
 pub const POLICIES: usize = 5;
 
-/// A container with one of several indexing policies.
-pub async fn container(world: &World, policy: usize) -> Arc<Container> {
+/// A container with one of several indexing policies and so many slots.
+pub async fn container(world: &World, policy: usize, slots: u32) -> Arc<Container> {
     let mut definition = definition("c", "/p");
     let path = |path: &str, descending| CompositePath { path: path.into(), descending };
     let indexing = &mut definition.indexing;
@@ -44,7 +44,7 @@ pub async fn container(world: &World, policy: usize) -> Arc<Container> {
         ];
         definition.default_ttl = Some(mayfly_engine::DefaultTtl::Never);
     }
-    world.create_container(definition).await.unwrap()
+    world.create_container_in_slots(definition, slots).await.unwrap()
 }
 
 fn a_value(dice: &mut Dice) -> Json {
