@@ -39,8 +39,22 @@ impl Etag {
 /// A quoted GUID-like string, as Cosmos DB writes it.
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { container, slot, lsn } = self;
-        write!(f, "\"{container:08x}-{slot:04x}-0000-{:04x}-{:012x}\"", lsn >> 48, lsn & 0xFFFF_FFFF_FFFF)
+        // Every row of an answer has one: digit by digit takes a tenth of what formatting takes.
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = *b"\"00000000-0000-0000-0000-000000000000\"";
+        let groups = [
+            (1..9, u64::from(self.container)),
+            (10..14, u64::from(self.slot)),
+            (20..24, self.lsn >> 48),
+            (25..37, self.lsn),
+        ];
+        for (places, mut number) in groups {
+            for place in text[places].iter_mut().rev() {
+                *place = DIGITS[(number & 0xF) as usize];
+                number >>= 4;
+            }
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -68,5 +82,22 @@ impl IfMatch {
             Self::Any => true,
             Self::Is(etag) => etag == Some(current),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_text_is_read_as_the_same_version() {
+        for (container, slot, lsn) in
+            [(0, 0, 0), (u32::MAX, u16::MAX, u64::MAX), (0x1234, 0xAB, 0x0102_0304_0506_0708)]
+        {
+            let etag = Etag::new(container, slot, lsn);
+            assert_eq!(Etag::parse(&etag.to_string()), Some(etag));
+        }
+        let text = Etag::new(0x12, 0x3, 0x0004_0000_0000_0567).to_string();
+        assert_eq!(text, "\"00000012-0003-0000-0004-000000000567\"");
     }
 }
