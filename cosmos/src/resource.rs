@@ -147,14 +147,9 @@ pub fn push_changed_document(
 
 /// A feed of documents that are JSON text already.
 pub fn document_feed(owner_rid: &str, documents: &[Vec<u8>]) -> Vec<u8> {
-    joined_feed(owner_rid, &documents.join(&b","[..]), documents.len())
-}
-
-/// The same of `count` documents that are joined already.
-pub fn joined_feed(owner_rid: &str, documents: &[u8], count: usize) -> Vec<u8> {
     let head = format!("{{\"_rid\":\"{owner_rid}\",\"Documents\":[");
-    let tail = format!("],\"_count\":{count}}}");
-    [head.as_bytes(), documents, tail.as_bytes()].concat()
+    let tail = format!("],\"_count\":{}}}", documents.len());
+    [head.as_bytes(), &documents.join(&b","[..]), tail.as_bytes()].concat()
 }
 
 /// What the server adds to the documents of a container, as queries see it.

@@ -76,3 +76,20 @@ impl IfMatch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_text_is_read_as_the_same_version() {
+        for (container, slot, lsn) in
+            [(0, 0, 0), (u32::MAX, u16::MAX, u64::MAX), (0x1234, 0xAB, 0x0102_0304_0506_0708)]
+        {
+            let etag = Etag::new(container, slot, lsn);
+            assert_eq!(Etag::parse(&etag.to_string()), Some(etag));
+        }
+        let text = Etag::new(0x12, 0x3, 0x0004_0000_0000_0567).to_string();
+        assert_eq!(text, "\"00000012-0003-0000-0004-000000000567\"");
+    }
+}

@@ -204,8 +204,13 @@ impl Shard {
 
     /// A document's record.
     pub fn record(self, document: &DocumentKey) -> Key {
-        let mut bytes = self.start(Family::Record, document.0.len());
-        bytes.extend_from_slice(&document.0);
+        self.record_of_tail(&document.0)
+    }
+
+    /// The record of the document that a key ends with.
+    pub fn record_of_tail(self, document: &[u8]) -> Key {
+        let mut bytes = self.start(Family::Record, document.len());
+        bytes.extend_from_slice(document);
         self.key(Family::Record, bytes)
     }
 

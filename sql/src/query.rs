@@ -14,7 +14,7 @@ pub use crate::operators::stage::Progress;
 use crate::operators::stage::Stage;
 pub use crate::operators::window::{After, Place, Ties, Window, WindowPage};
 use crate::parser;
-use crate::plan::Input;
+use crate::plan::{Bound, Input};
 use crate::plan_info::PlanInfo;
 use crate::value::{Document, Object, Value};
 
@@ -103,6 +103,22 @@ impl Plan {
     /// Whether documents that are alike in all that is read of them can be pushed as one, with their number.
     pub fn merges_alike(&self) -> bool {
         self.bound.block.merges_alike()
+    }
+
+    /// Whether each document that passes the filter is one row, as it is: `SELECT * FROM c WHERE …`. Whoever knows that
+    /// a document passes need only ask [`Run::gives`].
+    pub fn gives_documents(&self) -> bool {
+        let block = &self.bound.block;
+        let is_document = |slot| self.bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
+        let reads_whole = matches!(block.input, Input::Documents { .. })
+            && block.sources.iter().all(|s| is_document(s.slot));
+        let gives_whole = matches!(block.project, Bound::Slot(slot) if is_document(slot));
+        reads_whole && gives_whole && block.is_streaming()
+    }
+
+    /// Whether documents have to pass a filter.
+    pub fn filters(&self) -> bool {
+        self.bound.block.filter.is_some()
     }
 
     /// TOP, or OFFSET and LIMIT.
@@ -252,6 +268,12 @@ impl<'p> Run<'p> {
             self.kept.push(row.into_owned());
         }
         Ok(Vec::new())
+    }
+
+    /// Whether the next document is given as a row, if it is known to pass the filter and the plan [gives
+    /// documents](Plan::gives_documents). Such a document need not be pushed.
+    pub fn gives(&mut self) -> bool {
+        self.stage.gives()
     }
 
     /// The same for a document that stands for `times`: more than one only if the plan

@@ -1,26 +1,64 @@
-//! One property of a document, found by stepping over the others.
+//! The properties of a document, by stepping over its bytes.
 //!
-//! A scan asks this of every document it meets, so nothing is read but types, names and lengths until the name is the
+//! A scan asks for one of every document it meets, so nothing is read but types, names and lengths until the name is the
 //! one. Kinds that queries seldom ask for are left to the `bson` crate once it is known that they are there.
 
 use bson::{RawBsonRef, RawDocument};
 
 /// The value of the first property with this name; `None` if there is none, or if the bytes before it are damaged.
 pub fn find<'a>(document: &'a RawDocument, name: &str) -> Option<RawBsonRef<'a>> {
-    let mut rest = document.as_bytes().get(size_of::<i32>()..)?;
+    let mut fields = Fields::of(document.as_bytes())?;
     loop {
-        let (kind, named) = rest.split_first()?;
+        let field = fields.next()?;
+        if field.name == name.as_bytes() {
+            return simple(field.kind, field.value).or_else(|| slowly(document, name));
+        }
+    }
+}
+
+/// A property, or an item of an array, as its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The type, as BSON numbers them.
+    pub kind: u8,
+    /// Not checked to be UTF-8.
+    pub name: &'a [u8],
+    /// Not checked to be what its type says.
+    pub value: &'a [u8],
+}
+
+/// The properties of a document in their order, until the bytes end or cannot be read.
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// Those of a document or an array; `None` if there is not even a length.
+    pub fn of(document: &'a [u8]) -> Option<Self> {
+        Some(Self { rest: document.get(size_of::<i32>()..)? })
+    }
+
+    /// Whether all of them were read: nothing is left but the byte that ends a document.
+    pub fn is_whole(&self) -> bool {
+        self.rest == [0]
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        let (kind, named) = self.rest.split_first()?;
         if *kind == 0 {
             return None;
         }
         let name_len = named.iter().position(|byte| *byte == 0)?;
-        let (found, value) = named.split_at_checked(name_len)?;
+        let (name, value) = named.split_at_checked(name_len)?;
         let value = value.get(1..)?;
-        let len = value_len(*kind, value)?;
-        if found == name.as_bytes() {
-            return simple(*kind, value.get(..len)?).or_else(|| slowly(document, name));
-        }
-        rest = value.get(len..)?;
+        let (value, rest) = value.split_at_checked(value_len(*kind, value)?)?;
+        self.rest = rest;
+        Some(Field { kind: *kind, name, value })
     }
 }
 

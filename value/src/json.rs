@@ -18,7 +18,7 @@ mod write;
 
 pub use read::{parse_document, parse_value};
 pub use text::write_str;
-pub use write::{ObjectWriter, write_document, write_value};
+pub use write::{ObjectWriter, write_document, write_int, write_value};
 
 /// What a JSON text may cost before it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

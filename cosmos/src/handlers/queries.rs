@@ -19,7 +19,6 @@ use crate::{
         token::Token,
     },
     reply::Reply,
-    resource,
 };
 
 /// `POST …/docs` with a query
@@ -37,12 +36,11 @@ pub async fn items(call: &Call<'_>) -> Answer {
         leave_to_client(&container, &request)?;
     }
     let execution = Execution::new(call, &container, &request, may_cross)?;
-    let page = execution.page(token).await?;
+    let mut page = execution.page(token).await?;
     tracing::debug!(access = ?page.access, rows = page.rows.len(), scanned = page.scanned, "query");
 
     let run = watch.elapsed() - compile;
-    let rid = resource::container_rid(&container);
-    let mut body = resource::joined_feed(&rid, page.rows.joined(), page.rows.len());
+    let mut body = page.rows.take_feed();
     let explains = call.flag(&headers::EXPLAIN)?;
     let (v1, v2) =
         (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);

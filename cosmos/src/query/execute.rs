@@ -112,7 +112,7 @@ impl<'a> Execution<'a> {
         token: Token,
     ) -> Result<RowPage, ApiError> {
         let plan = &self.request.plan;
-        let page = Rows::new(self.rows_max, access.choice);
+        let page = Rows::new(container, self.rows_max, access.choice);
         let run = PageRun {
             engine: self.engine,
             container,

@@ -13,6 +13,7 @@ pub mod execute;
 pub mod explain;
 pub mod index_metrics;
 pub mod metrics;
+mod parsed;
 mod part;
 pub mod plan;
 pub mod ranges;

@@ -31,6 +31,12 @@ impl<'p> Sieve<'p> {
         Some(Self { comparisons, others })
     }
 
+    /// Whether what passes here passes the query's filter. What is not a comparison may fail, and passes then: the query
+    /// meets it again.
+    pub fn is_exact(&self) -> bool {
+        self.others.is_none()
+    }
+
     /// Whether a document may give rows.
     pub fn passes(&self, body: &RawDocument) -> bool {
         let document = Document { body, system: &[] };

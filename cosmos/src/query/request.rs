@@ -1,12 +1,14 @@
 //! The body of a query: a text and its parameters.
 
+use std::sync::Arc;
+
 use mayfly_engine::{Container, Timestamp};
 use mayfly_sql::{Context, Distribution, EvalError, Plan, Query, Settings, SqlError, Value};
 use mayfly_value::json::{self, JsonLimits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::surroundings::Surroundings;
+use super::{parsed, surroundings::Surroundings};
 use crate::error::ApiError;
 
 /// The longest query text.
@@ -29,7 +31,7 @@ struct Parameter<'a> {
 /// A query that can be run.
 pub struct Request {
     /// As it was written.
-    pub query: Query,
+    pub query: Arc<Query>,
     /// Ready to run.
     pub plan: Plan,
     /// What the container's functions measure by.
@@ -50,15 +52,16 @@ impl Request {
     }
 
     fn parse_in(body: &[u8], surroundings: Surroundings) -> Result<Self, ApiError> {
-        let parsed: Body<'_> = serde_json::from_slice(body)
+        let fingerprint = fingerprint(body);
+        let body: Body<'_> = serde_json::from_slice(body)
             .map_err(|error| ApiError::bad_request(format!("The query body is invalid: {error}.")))?;
-        if parsed.query.len() > TEXT_BYTES_MAX {
+        if body.query.len() > TEXT_BYTES_MAX {
             return Err(ApiError::bad_request(format!(
                 "The SQL query text exceeded the maximum limit of {TEXT_BYTES_MAX} characters"
             )));
         }
         let mut parameters = Vec::new();
-        for parameter in parsed.parameters.iter().flatten() {
+        for parameter in body.parameters.iter().flatten() {
             let value = match parameter.value {
                 Some(text) => {
                     let value = json::parse_value(text.get().as_bytes(), JsonLimits::default());
@@ -68,9 +71,9 @@ impl Request {
             };
             parameters.push((parameter.name.as_str(), value));
         }
-        let query = Query::parse(&parsed.query).map_err(refused)?;
+        let query = parsed::parse(body.query).map_err(refused)?;
         let plan = query.bind_with(&parameters, &surroundings.computed).map_err(refused)?;
-        Ok(Self { query, plan, settings: surroundings.settings, fingerprint: fingerprint(body) })
+        Ok(Self { query, plan, settings: surroundings.settings, fingerprint })
     }
 }
 

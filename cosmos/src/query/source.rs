@@ -115,6 +115,12 @@ impl Item {
 }
 
 impl Source<'_> {
+    /// Whether each document that is pulled is a row of `plan` as it is.
+    pub fn gives_rows(&self, plan: &Plan) -> bool {
+        let is_sifted = self.filter.as_ref().map_or(!plan.filters(), Sieve::is_exact);
+        is_sifted && plan.gives_documents()
+    }
+
     /// The next documents from `position` on that may give rows.
     pub async fn pull(&self, position: Option<Position>, limit: PageLimit) -> Result<Items, ApiError> {
         // A long query lets others have their turn: nothing below waits for anything, as a rule.

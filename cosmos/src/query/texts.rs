@@ -1,14 +1,26 @@
-//! The rows of a page as JSON text, in one buffer: as the body of the answer will have them.
+//! The rows of a page as JSON text, in one buffer, which becomes the body of the answer.
 
-/// Rows, one after the other with commas between them.
-#[derive(Default)]
+/// Rows, one after the other with commas between them, in the envelope of a feed.
 pub struct RowTexts {
     text: Vec<u8>,
+    /// Where the first row begins.
+    start: usize,
     /// Where each row ends.
     ends: Vec<usize>,
 }
 
 impl RowTexts {
+    /// No rows yet, of the container with this RID.
+    pub fn of(owner_rid: &str) -> Self {
+        let text = [b"{\"_rid\":\"", owner_rid.as_bytes(), b"\",\"Documents\":["].concat();
+        Self { start: text.len(), text, ends: Vec::new() }
+    }
+
+    /// Makes room for so many bytes of rows.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.text.reserve(bytes);
+    }
+
     /// Adds the row that `write` appends, and says how many bytes it has.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         if !self.ends.is_empty() {
@@ -27,18 +39,21 @@ impl RowTexts {
 
     /// What the rows weigh, without what stands between them.
     pub fn bytes(&self) -> usize {
-        self.text.len() - self.ends.len().saturating_sub(1)
+        let end = self.ends.last().copied().unwrap_or(self.start);
+        end - self.start - self.ends.len().saturating_sub(1)
     }
 
-    /// All rows, as the items of an array.
-    pub fn joined(&self) -> &[u8] {
-        &self.text
+    /// The whole feed, which is taken out.
+    pub fn take_feed(&mut self) -> Vec<u8> {
+        let mut text = std::mem::take(&mut self.text);
+        text.extend_from_slice(format!("],\"_count\":{}}}", self.len()).as_bytes());
+        text
     }
 
     /// One row after the other.
     #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end + 1));
+        let starts = std::iter::once(self.start).chain(self.ends.iter().map(|end| end + 1));
         starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
     }
 }
@@ -49,12 +64,15 @@ mod tests {
 
     #[test]
     fn rows_are_joined_as_an_array_has_them() {
-        let mut rows = RowTexts::default();
-        assert_eq!((rows.joined(), rows.bytes()), (&b""[..], 0));
+        let mut rows = RowTexts::of("r");
+        assert_eq!((rows.len(), rows.bytes()), (0, 0));
         for row in ["1", "", "\"a\""] {
             assert_eq!(rows.push(|out| out.extend_from_slice(row.as_bytes())), row.len());
         }
-        assert_eq!((rows.joined(), rows.len(), rows.bytes()), (&b"1,,\"a\""[..], 3, 4));
+        assert_eq!((rows.len(), rows.bytes()), (3, 4));
         assert_eq!(rows.iter().collect::<Vec<_>>(), [&b"1"[..], b"", b"\"a\""]);
+        assert_eq!(rows.take_feed(), br#"{"_rid":"r","Documents":[1,,"a"],"_count":3}"#);
+        assert_eq!((rows.len(), rows.bytes()), (3, 4));
+        assert_eq!(RowTexts::of("r").take_feed(), br#"{"_rid":"r","Documents":[],"_count":0}"#);
     }
 }

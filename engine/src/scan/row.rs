@@ -12,7 +12,7 @@ use crate::{
     access::IndexAccess,
     container::Container,
     error::{Error, Result},
-    keys::{DocumentKey, PREFIX_LEN, Shard},
+    keys::{PREFIX_LEN, Shard},
 };
 
 pub(super) const DAMAGED: Error = Error::Corrupt("an index entry cannot be read");
@@ -36,8 +36,8 @@ impl Row {
     }
 
     /// The key of its record.
-    pub(super) fn record_key(&self, shard: Shard) -> Result<Key> {
-        Ok(shard.record(&DocumentKey::from_tail(&self.document)?))
+    pub(super) fn record_key(&self, shard: Shard) -> Key {
+        shard.record_of_tail(&self.document)
     }
 }
 

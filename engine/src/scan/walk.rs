@@ -209,7 +209,8 @@ impl Walk<'_> {
     ) -> Result<Vec<Row>> {
         page.scanned += rows.len();
         let mut alive: Vec<Row> = Vec::new();
-        let mut last = None;
+        let last = rows.last().map(|(key, _)| key.clone());
+        let mut is_past_cut = false;
         for (key, value) in rows {
             if let After::Cut(head, digest, again) = &at.after {
                 let (after, again) = (key.get(PREFIX_LEN..).unwrap_or_default(), *again);
@@ -224,7 +225,7 @@ impl Walk<'_> {
                     continue;
                 }
             }
-            last = Some(key.clone());
+            is_past_cut = true;
             if let (Merged::Alike, Some(row)) = (self.merged, alive.last_mut())
                 && row.is_alike(&key)
             {
@@ -233,7 +234,7 @@ impl Walk<'_> {
             }
             alive.extend(self.row(at.leg, key, value, page)?);
         }
-        if let Some(key) = last {
+        if let (Some(key), true) = (last, is_past_cut) {
             at.after = After::Key(key.get(PREFIX_LEN..).unwrap_or_default().to_vec());
         }
         self.look_up(at.leg, shard, &mut alive).await?;
@@ -255,7 +256,7 @@ impl Walk<'_> {
             .iter()
             .filter(|(_, row)| row.content.is_none())
             .map(|(shard, row)| row.record_key(*shard))
-            .collect::<Result<_>>()?;
+            .collect();
         let mut fetched = match missing.is_empty() {
             true => Vec::new(),
             false => self.snapshot.get_many(&missing).await?,

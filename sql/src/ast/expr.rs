@@ -174,6 +174,12 @@ impl BinaryOp {
         self.mirrored() != self || matches!(self, BinaryOp::Equal | BinaryOp::NotEqual)
     }
 
+    /// Whether it makes a number of two.
+    pub fn is_arithmetic(self) -> bool {
+        use BinaryOp::{Add, Divide, Modulo, Multiply, Subtract};
+        matches!(self, Add | Subtract | Multiply | Divide | Modulo)
+    }
+
     /// The operator between exchanged sides, if it compares.
     pub fn mirrored(self) -> BinaryOp {
         match self {

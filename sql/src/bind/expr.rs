@@ -33,7 +33,13 @@ impl Binder<'_> {
                 (UnaryOp::Minus, Bound::Constant(value)) => Bound::Constant(crate::eval::negate(&value)),
                 (operator, operand) => Bound::Unary(*operator, Box::new(operand)),
             },
-            ExprKind::Binary(operator, a, b) => Bound::Binary(*operator, self.boxed(a)?, self.boxed(b)?),
+            ExprKind::Binary(operator, a, b) => match (self.expr(a)?, self.expr(b)?) {
+                // `@from + 100` is computed once and not for every document.
+                (Bound::Constant(a), Bound::Constant(b)) if operator.is_arithmetic() => {
+                    Bound::Constant(crate::eval::binary(*operator, &a, &b))
+                }
+                (a, b) => Bound::Binary(*operator, Box::new(a), Box::new(b)),
+            },
             ExprKind::And(operands) => Bound::And(self.all(operands)?),
             ExprKind::Or(operands) => Bound::Or(self.all(operands)?),
             ExprKind::Coalesce(a, b) => Bound::Coalesce(self.boxed(a)?, self.boxed(b)?),

@@ -178,6 +178,11 @@ impl<'p> Stage<'p> {
         Ok(out)
     }
 
+    /// Whether the next row is given, which is the document itself: OFFSET and LIMIT are all that is left to say so.
+    pub(crate) fn gives(&mut self) -> bool {
+        !self.is_done() && self.tail.admits()
+    }
+
     pub(crate) fn finish(mut self, context: &Context<'_>) -> Result<Vec<Value<'p>>, EvalError> {
         let mut out = Vec::new();
         if let Input::Once = self.block.input {
@@ -348,14 +353,22 @@ impl<'p> Tail<'p> {
 
     /// OFFSET and LIMIT.
     fn deliver<'d>(&mut self, row: Value<'d>, out: &mut Vec<Value<'d>>) -> Result<Flow, EvalError> {
-        if self.progress.skipped < self.block.offset {
-            self.progress.skipped += 1;
-        } else if !self.is_full() {
-            self.progress.given += 1;
+        if self.admits() {
             self.page.take(row.size())?;
             out.push(row);
         }
         Ok(if self.is_full() { Flow::Enough } else { Flow::More })
+    }
+
+    /// Counts the next row; whether it is given.
+    fn admits(&mut self) -> bool {
+        if self.progress.skipped < self.block.offset {
+            self.progress.skipped += 1;
+            return false;
+        }
+        let is_given = !self.is_full();
+        self.progress.given += u64::from(is_given);
+        is_given
     }
 
     fn is_full(&self) -> bool {

@@ -3,17 +3,18 @@
 //! Numbers print as JavaScript prints them (`4/2` is `2`); NaN and the infinities, which JSON lacks, print as
 //! `null`, as a read of the stored document does.
 
-use std::io::Write as _;
+mod plain;
 
+use mayfly_value::json::write_int;
 pub use mayfly_value::json::write_str;
 
 use super::number::write_double;
-use super::{DEPTH_MAX, Value};
+use super::{Array, DEPTH_MAX, Object, Value};
 
 impl Value<'_> {
     /// Appends the value as JSON; nothing if it is undefined.
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        write_at(self, out, 0);
+        write_at(self, out, 0, Way::Plain);
     }
 
     /// The value as JSON text; empty if it is undefined.
@@ -24,32 +25,40 @@ impl Value<'_> {
     }
 }
 
-fn write_at(value: &Value<'_>, out: &mut Vec<u8>, depth: usize) {
+/// How bytes of a document are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As they are, if they can be.
+    Plain,
+    /// Value by value: they cannot.
+    Slow,
+}
+
+fn write_at(value: &Value<'_>, out: &mut Vec<u8>, depth: usize, way: Way) {
     match value {
         Value::Undefined => {}
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Int(value) => write_int(*value, out),
-        Value::Double(value) if !value.is_finite() => out.extend_from_slice(b"null"),
-        Value::Double(value) => {
-            let mut text = String::new();
-            write_double(*value, &mut text);
-            out.extend_from_slice(text.as_bytes());
-        }
+        Value::Double(value) => write_number(*value, out),
         Value::String(text) => write_str(text, out),
         Value::Array(_) | Value::Object(_) if depth >= DEPTH_MAX => out.extend_from_slice(b"null"),
+        Value::Array(array) if way == Way::Plain && plain::write_array(array, out, depth) => {}
         Value::Array(array) => {
+            let way = if matches!(array, Array::Items(_)) { way } else { Way::Slow };
             out.push(b'[');
             for (index, item) in array.iter().enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }
-                write_at(&item, out, depth + 1);
+                write_at(&item, out, depth + 1, way);
             }
             out.push(b']');
         }
+        Value::Object(object) if way == Way::Plain && plain::write_object(object, out, depth) => {}
         Value::Object(object) => {
+            let way = if matches!(object, Object::Members(_)) { way } else { Way::Slow };
             out.push(b'{');
             let mut is_first = true;
             object.for_each(|name, value| {
@@ -58,15 +67,19 @@ fn write_at(value: &Value<'_>, out: &mut Vec<u8>, depth: usize) {
                 }
                 write_str(name, out);
                 out.push(b':');
-                write_at(value, out, depth + 1);
+                write_at(value, out, depth + 1, way);
             });
             out.push(b'}');
         }
     }
 }
 
-/// Appends an integer.
-fn write_int(value: i64, out: &mut Vec<u8>) {
-    let written = write!(out, "{value}");
-    debug_assert!(written.is_ok(), "a Vec takes all that is written to it");
+/// Appends a double.
+fn write_number(value: f64, out: &mut Vec<u8>) {
+    if !value.is_finite() {
+        return out.extend_from_slice(b"null");
+    }
+    let mut text = String::new();
+    write_double(value, &mut text);
+    out.extend_from_slice(text.as_bytes());
 }

@@ -185,6 +185,13 @@ impl<'a> Object<'a> {
     }
 }
 
+impl<'a> Document<'a> {
+    /// The document as the value that its alias stands for.
+    pub fn as_value(&self) -> Value<'a> {
+        Value::Object(Object::Document(*self))
+    }
+}
+
 impl Document<'_> {
     /// The document as one: the bytes of the body, then the system properties. Rows that wait to be sorted
     /// are mostly these, and bytes take far less memory than a tree.

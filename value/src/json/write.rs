@@ -147,6 +147,11 @@ fn write_at(value: RawBsonRef<'_>, out: &mut Vec<u8>, depth: usize) -> Result<()
     Ok(())
 }
 
+/// Appends an integer.
+pub fn write_int(value: i64, out: &mut Vec<u8>) {
+    write_scalar(&value, out);
+}
+
 /// Writes a number or bool as serde_json does (non-finite doubles as `null`).
 pub(super) fn write_scalar<T: Serialize>(value: &T, out: &mut Vec<u8>) {
     let written = serde_json::to_writer(out, value);

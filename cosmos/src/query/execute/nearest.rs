@@ -50,7 +50,7 @@ impl PageRun<'_> {
         }
         let search = self.engine.search(self.container, self.scope, by.epoch, self.now).await?;
         let neighbours = search.vectors(by.index, &target).await?;
-        let mut page = Rows::new(rows_max, self.access.choice);
+        let mut page = Rows::new(self.container, rows_max, self.access.choice);
         page.walked = neighbours.compared();
         let source = self.source(self.access);
         let mut run = plan.run_window(self.context(), window).map_err(failed)?;

@@ -1,17 +1,25 @@
 //! A page in the making: its rows, what was looked at for them, where the next one goes on.
 
-use mayfly_engine::PageLimit;
+use std::cmp::min;
+
+use mayfly_engine::{Container, PageLimit};
 use mayfly_sql::Value;
 
 use super::{PAGE_BYTES_MAX, SCAN_ROWS};
-use crate::query::{
-    source::{Item, Items},
-    texts::RowTexts,
-    token::{From, Token},
+use crate::{
+    query::{
+        source::{Item, Items},
+        texts::RowTexts,
+        token::{From, Token},
+    },
+    resource::container_rid,
 };
 
 /// Documents taken at first where a few may be enough.
 const FIRST_ROWS: usize = 16;
+
+/// What a document weighs more as JSON text, about: most of it is what the server adds.
+const ADDED_BYTES: usize = 256;
 
 /// A page in the making.
 pub(super) struct Rows {
@@ -28,10 +36,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(rows_max: usize, choice: u8) -> Self {
+    pub(super) fn new(container: &Container, rows_max: usize, choice: u8) -> Self {
         let (bytes, scanned, walked, scanned_bytes, slot) = (0, 0, 0, 0, 0);
         Self {
-            rows: RowTexts::default(),
+            rows: RowTexts::of(&container_rid(container)),
             rows_max,
             choice,
             bytes,
@@ -48,6 +56,12 @@ impl Rows {
         self.scanned += item.times as usize;
         self.scanned_bytes += item.size() as u64;
         self.slot = item.slot();
+    }
+
+    /// Makes room for the rows of some documents: about as many bytes as those have.
+    pub(super) fn make_room(&mut self, items: &Items) {
+        let bytes = items.items.iter().map(|item| item.size() + ADDED_BYTES).sum();
+        self.rows.reserve(min(bytes, PAGE_BYTES_MAX));
     }
 
     /// Takes note of documents that give no rows.

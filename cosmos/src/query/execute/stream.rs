@@ -38,9 +38,13 @@ impl PageRun<'_> {
         let next_range = next_range.map(|slot| Position::start_of(*slot));
         let mut before = token.progress;
         let mut batch = Batch::new(page.rows_max, source.filter.is_some());
+        let gives_rows = source.gives_rows(&self.request.plan);
         loop {
-            let pulled = source.pull(at.clone(), batch.next()).await?;
+            let pulled = source.pull(at, batch.next()).await?;
             page.passes_over(&pulled);
+            if gives_rows {
+                page.make_room(&pulled);
+            }
             let Items { items, next, .. } = pulled;
             // A run lives for one batch of documents: rows borrow from it and are written before it ends.
             let mut run = self.run(before)?;
@@ -53,6 +57,12 @@ impl PageRun<'_> {
                 let given = begun.take().filter(|(position, _)| item.position().to_bytes() == *position);
                 let skip = given.map_or(0, |(_, rows)| rows);
                 let pushed = source.with_document(item, |document| {
+                    if gives_rows && skip == 0 {
+                        if run.gives() {
+                            page.add(&document.as_value());
+                        }
+                        return Ok(Pushed::All);
+                    }
                     let rows = run.push(document).map_err(failed)?;
                     Ok::<_, ApiError>(page.take_from(&rows, skip))
                 })?;
@@ -60,13 +70,12 @@ impl PageRun<'_> {
                     let from = From::Scan { position: Some(item.position()), rows_of_document };
                     return Ok(page.ended(before, Some(from)));
                 }
-                at = Some(item.position());
                 before = run.progress();
                 if run.is_done() {
                     return Ok(page.ended(before, None));
                 }
                 if page.is_full() {
-                    return Ok(page.ended(before, at.map(scan_from)));
+                    return Ok(page.ended(before, Some(scan_from(item.position()))));
                 }
             }
             match next {

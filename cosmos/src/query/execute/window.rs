@@ -32,7 +32,7 @@ impl PageRun<'_> {
                 _ => None,
             };
             if let Some(start) = start {
-                let mut ordered = Rows::new(page.rows_max, page.choice);
+                let mut ordered = Rows::new(self.container, page.rows_max, page.choice);
                 if self.collect(&token, self.access, start, &mut ordered).await? {
                     return Ok(ordered);
                 }
