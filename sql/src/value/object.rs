@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bson::raw::CStr;
 use bson::{RawDocument, RawDocumentBuf};
-use mayfly_value::field;
+use mayfly_value::field::{self, Fields};
 
 use super::Value;
 
@@ -196,15 +196,53 @@ impl Document<'_> {
     /// The document as one: the bytes of the body, then the system properties. Rows that wait to be sorted
     /// are mostly these, and bytes take far less memory than a tree.
     fn to_bson(self) -> RawDocumentBuf {
-        let is_replaced = |name: &str| self.system.iter().any(|(known, _)| *known == name);
-        let mut whole =
-            if self.body.iter_elements().flatten().any(|element| is_replaced(element.key().as_str())) {
-                let kept =
-                    self.body.iter().map_while(Result::ok).filter(|(name, _)| !is_replaced(name.as_str()));
-                kept.collect()
-            } else {
-                self.body.to_owned()
+        self.extended().unwrap_or_else(|| self.collected())
+    }
+
+    /// The bytes of the body with the system properties behind them, if those are texts and integers and the body has
+    /// none of their names.
+    fn extended(&self) -> Option<RawDocumentBuf> {
+        /// A type, a name and its end, a length, an end.
+        const AROUND: usize = 1 + 1 + 4 + 1;
+        let body = self.body.as_bytes();
+        let has_name = |name: &[u8]| self.system.iter().any(|(known, _)| known.as_bytes() == name);
+        let mut fields = Fields::of(body)?;
+        if fields.any(|field| has_name(field.name)) || !fields.is_whole() {
+            return None;
+        }
+        let more: usize = self.system.iter().map(|(name, value)| name.len() + value.size() + AROUND).sum();
+        let mut bytes = Vec::with_capacity(body.len() + more);
+        bytes.extend_from_slice(body.strip_suffix(&[0])?);
+        for (name, value) in self.system {
+            let kind = match value {
+                Value::String(_) => 0x02,
+                Value::Int(_) => 0x12,
+                _ => return None,
             };
+            bytes.push(kind);
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(0);
+            match value {
+                Value::String(text) => {
+                    bytes.extend_from_slice(&i32::try_from(text.len() + 1).ok()?.to_le_bytes());
+                    bytes.extend_from_slice(text.as_bytes());
+                    bytes.push(0);
+                }
+                Value::Int(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+                _ => return None,
+            }
+        }
+        bytes.push(0);
+        let len = i32::try_from(bytes.len()).ok()?.to_le_bytes();
+        bytes.get_mut(..len.len())?.copy_from_slice(&len);
+        RawDocumentBuf::from_bytes(bytes).ok()
+    }
+
+    /// The same member by member.
+    fn collected(&self) -> RawDocumentBuf {
+        let is_replaced = |name: &str| self.system.iter().any(|(known, _)| *known == name);
+        let kept = self.body.iter().map_while(Result::ok).filter(|(name, _)| !is_replaced(name.as_str()));
+        let mut whole: RawDocumentBuf = kept.collect();
         for (name, value) in self.system {
             if let (Ok(name), Some(value)) = (<&CStr>::try_from(*name), value.to_bson()) {
                 whole.append(name, value);
@@ -221,4 +259,30 @@ fn get_raw<'a>(document: &'a RawDocument, name: &str) -> Value<'a> {
 fn raw_members(document: &RawDocument) -> impl Iterator<Item = Member<'_>> {
     let members = document.iter().map_while(Result::ok);
     members.map(|(name, value)| (Cow::Borrowed(name.as_str()), Value::from_raw(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn a_document_is_extended_as_its_members_are_collected() {
+        let system =
+            [("_rid", Value::string("r")), ("_ts", Value::Int(1 << 40)), ("_self", Value::string("dbs/é"))];
+        for body in [rawdoc! {}, rawdoc! { "id": "a", "list": [1, { "_ts": 2 }], "d": 1.5 }] {
+            let document = Document { body: &body, system: &system };
+            assert_eq!(document.extended(), Some(document.collected()));
+            let whole = document.to_bson();
+            assert!(whole.iter().all(|member| member.is_ok()));
+        }
+        let body = rawdoc! { "_ts": 1, "a": 2 };
+        let document = Document { body: &body, system: &system };
+        assert_eq!(document.extended(), None);
+        assert_eq!(document.to_bson().iter().count(), 4);
+        let odd = [("_x", Value::Double(0.5))];
+        let document = Document { body: &body, system: &odd };
+        assert_eq!(document.to_bson(), rawdoc! { "_ts": 1, "a": 2, "_x": 0.5 });
+    }
 }

@@ -77,7 +77,7 @@ impl PageRun<'_> {
             }
         }
         let found = run.finish().map_err(failed)?;
-        found.rows.iter().for_each(|row| page.add(row));
+        page.add_all(&found.rows);
         page.next_from(found.progress, found.next.map(|place| From::Row(After::Place(place))));
         Ok(Some(page))
     }

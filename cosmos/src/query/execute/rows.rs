@@ -64,6 +64,13 @@ impl Rows {
         self.rows.reserve(min(bytes, PAGE_BYTES_MAX));
     }
 
+    /// Takes all of some rows.
+    pub(super) fn add_all(&mut self, rows: &[Value<'_>]) {
+        // Text and bytes of a value are about as long.
+        self.rows.reserve(min(rows.iter().map(Value::size).sum(), PAGE_BYTES_MAX));
+        rows.iter().for_each(|row| self.add(row));
+    }
+
     /// Takes note of documents that give no rows.
     pub(super) fn passes_over(&mut self, items: &Items) {
         self.walked += items.walked;

@@ -67,7 +67,7 @@ impl PageRun<'_> {
         if found.lost {
             return Err(ApiError::rows_changed());
         }
-        found.rows.iter().for_each(|row| page.add(row));
+        page.add_all(&found.rows);
         page.next_from(found.progress, found.next.map(|place| From::Row(After::Place(place))));
         Ok(true)
     }
