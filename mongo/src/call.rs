@@ -123,6 +123,12 @@ impl<'a> Call<'a> {
         self.session.as_ref().is_some_and(|session| session.in_transaction)
     }
 
+    /// The session, if it is in a transaction.
+    pub fn transaction_session(&self) -> Option<&[u8]> {
+        let session = self.session.as_ref().filter(|session| session.in_transaction);
+        session.map(|session| session.id.as_slice())
+    }
+
     /// The arguments.
     pub fn body(&self) -> &'a RawDocument {
         &self.request.body

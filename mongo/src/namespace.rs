@@ -14,9 +14,11 @@ use mayfly_engine::{
 use mayfly_value::partition::KeyDefinition;
 
 use crate::{
+    call::Call,
     change_stream::{Definition, Happening},
     failure::{Failure, Result},
     service::{Mongo, to_raw},
+    session::{Claim, conflict},
 };
 
 /// A collection, or a view, or a container that Cosmos made.
@@ -80,6 +82,19 @@ pub fn find(engine: &Engine, db: &str, name: &str) -> Option<Collection> {
     Some(Collection { container, db: db.to_owned(), name: name.to_owned() })
 }
 
+/// A collection by name, as whoever sends this command sees it: not one that another's transaction is making.
+pub fn seen(call: &Call<'_>, db: &str, name: &str) -> Option<Collection> {
+    find(&call.mongo.engine, db, name)
+        .filter(|_| call.mongo.sessions.drafts.shows(db, name, call.transaction_session()))
+}
+
+/// All collections of a database that whoever sends this command sees.
+pub fn all_seen(call: &Call<'_>, db: &str) -> Vec<Collection> {
+    let (mut all, drafts) = (list(&call.mongo.engine, db), &call.mongo.sessions.drafts);
+    all.retain(|collection| drafts.shows(db, &collection.name, call.transaction_session()));
+    all
+}
+
 /// All collections of a database, by name.
 pub fn list(engine: &Engine, db: &str) -> Vec<Collection> {
     let Ok(database) = engine.database(db) else { return Vec::new() };
@@ -92,28 +107,51 @@ pub fn list(engine: &Engine, db: &str) -> Vec<Collection> {
 }
 
 /// The collection of that name, made if it is not there yet. Says whether it was made.
-pub async fn ensure(mongo: &Mongo, db: &str, name: &str, now: Timestamp) -> Result<(Collection, bool)> {
-    if let Some(found) = find(&mongo.engine, db, name) {
+pub async fn ensure(call: &Call<'_>, db: &str, name: &str) -> Result<(Collection, bool)> {
+    if let Some(found) = seen(call, db, name) {
         return Ok((found, false));
     }
     if name.starts_with("system.") && !["system.users", "system.js", "system.views"].contains(&name) {
         return Err(Failure::new(73, format!("Invalid system namespace: {db}.{name}")));
     }
-    match create(mongo, db, name, &Document::new(), now).await {
+    match create(call, db, name, &Document::new()).await {
         Ok(made) => Ok((made, true)),
         // Somebody was quicker.
-        Err(failure) => find(&mongo.engine, db, name).map(|found| (found, false)).ok_or(failure),
+        Err(failure) => seen(call, db, name).map(|found| (found, false)).ok_or(failure),
     }
 }
 
-/// Makes a collection; 48 if there is one.
-pub async fn create(
-    mongo: &Mongo,
-    db: &str,
-    name: &str,
-    options: &Document,
-    now: Timestamp,
-) -> Result<Collection> {
+/// Makes a collection; 48 if there is one. One that is made in a transaction is nobody else's before the commit.
+pub async fn create(call: &Call<'_>, db: &str, name: &str, options: &Document) -> Result<Collection> {
+    let (drafts, session) = (&call.mongo.sessions.drafts, call.transaction_session());
+    match drafts.claim(call.mongo, db, name, session.is_some(), call.now) {
+        Claim::None => {}
+        Claim::Taken => return Err(Failure::new(48, format!("Collection {db}.{name} already exists."))),
+        Claim::Refused => {
+            drafts.clear(call.mongo).await?;
+            if find(&call.mongo.engine, db, name).is_some() {
+                return Err(conflict());
+            }
+        }
+    }
+    let Some(session) = session else {
+        let made = make(call.mongo, db, name, options, call.now).await?;
+        let told = Definition::create(&made, options);
+        call.mongo.streams.tell(call.mongo, Happening::Define(Box::new(told)), call.now);
+        return Ok(made);
+    };
+    if find(&call.mongo.engine, db, name).is_some() || !drafts.begin(db, name, session) {
+        return Err(Failure::new(48, format!("Collection {db}.{name} already exists.")));
+    }
+    let made = make(call.mongo, db, name, options, call.now).await;
+    match &made {
+        Ok(made) => drop(drafts.tell_later(db, name, Definition::create(made, options))),
+        Err(_) => drafts.cancel(db, name),
+    }
+    made
+}
+
+async fn make(mongo: &Mongo, db: &str, name: &str, options: &Document, now: Timestamp) -> Result<Collection> {
     let database = ensure_database(&mongo.engine, db, now).await?;
     let mut definition = ContainerDefinition::new(name, KeyDefinition::unpartitioned());
     definition.indexing = IndexingPolicy {
@@ -133,12 +171,7 @@ pub async fn create(
         definition.log_minutes = Some(crate::change_stream::LOG_MINUTES);
     }
     match mongo.engine.create_container(&database, definition, 1, now).await {
-        Ok(container) => {
-            let made = Collection { container, db: db.to_owned(), name: name.to_owned() };
-            let told = Definition::create(&made, options);
-            mongo.streams.tell(mongo, Happening::Define(Box::new(told)), now);
-            Ok(made)
-        }
+        Ok(container) => Ok(Collection { container, db: db.to_owned(), name: name.to_owned() }),
         Err(EngineError::Exists(_)) => {
             Err(Failure::new(48, format!("Collection {db}.{name} already exists.")))
         }

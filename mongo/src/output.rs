@@ -47,14 +47,14 @@ pub async fn apply(
 async fn replace(call: &Call<'_>, out: &Out, documents: VecDeque<RawDocumentBuf>) -> Result<()> {
     let db = out.database.as_deref().unwrap_or(&call.db);
     check_collection_name(db, &out.collection)?;
-    let old = namespace::find(&call.mongo.engine, db, &out.collection);
+    let old = namespace::seen(call, db, &out.collection);
     if let Some(old) = &old {
         old.check_writable()?;
     }
     let unique: String = call.mongo.engine.ids().unique().iter().map(|byte| format!("{byte:02x}")).collect();
     let name = format!("tmp.agg_out.{unique}");
     let options = old.as_ref().map(Collection::options).unwrap_or_default();
-    let fresh = namespace::create(call.mongo, db, &name, &options, call.now).await?;
+    let fresh = namespace::create(call, db, &name, &options).await?;
     let filled = fill(call, &fresh, old.as_ref(), documents).await;
     if let Err(failure) = filled {
         call.mongo.engine.delete_container(&fresh.container, None).await?;
@@ -66,7 +66,7 @@ async fn replace(call: &Call<'_>, out: &Out, documents: VecDeque<RawDocumentBuf>
         None => None,
     };
     let database = namespace::ensure_database(&call.mongo.engine, db, call.now).await?;
-    let current = namespace::find(&call.mongo.engine, db, &name).unwrap_or(fresh);
+    let current = namespace::seen(call, db, &name).unwrap_or(fresh);
     call.mongo.engine.rename_container(&current.container, &database, &out.collection, true).await?;
     let to = (db.to_owned(), out.collection.clone());
     let renamed = Happening::Rename { collection: current, to, replaced: old, farewell };
@@ -113,7 +113,7 @@ async fn merge_into(
 ) -> Result<()> {
     let db = merge.database.as_deref().unwrap_or(&call.db);
     check_collection_name(db, &merge.collection)?;
-    let (collection, _) = namespace::ensure(call.mongo, db, &merge.collection, call.now).await?;
+    let (collection, _) = namespace::ensure(call, db, &merge.collection).await?;
     let by_id = merge.on.len() == 1 && merge.on[0] == "_id";
     if !by_id {
         let mut on = merge.on.clone();

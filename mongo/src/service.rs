@@ -98,6 +98,7 @@ impl Mongo {
     pub async fn sweep(&self) -> mayfly_engine::Result<()> {
         let now = self.engine.now().await?;
         self.sessions.sweep(now);
+        self.sessions.drafts.clear(self).await?;
         self.cursors.sweep(now);
         self.snapshots.sweep(now);
         self.forget_receipts(now).await

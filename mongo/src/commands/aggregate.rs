@@ -121,7 +121,7 @@ fn is_linearizable(call: &Call<'_>) -> Result<bool> {
 
 /// Everything that comes out of a pipeline.
 async fn results(call: &Call<'_>, name: Option<&str>, stages: &RawArray) -> Result<VecDeque<Row>> {
-    let collection = name.and_then(|name| namespace::find(&call.mongo.engine, &call.db, name));
+    let collection = name.and_then(|name| namespace::seen(call, &call.db, name));
     let surroundings = Surroundings::on(call, collection.as_ref())?;
     let (collection, stages) = match &collection {
         Some(collection) => resolve_view(call, collection.clone(), stages)?,
@@ -149,7 +149,7 @@ fn resolve_view(
             return Ok((current, all));
         };
         before = pipeline.into_iter().chain(before).collect();
-        current = namespace::find(&call.mongo.engine, &call.db, &source);
+        current = namespace::seen(call, &call.db, &source);
     }
     Err(Failure::new(165, "View depth too deep or view cycle detected"))
 }
@@ -321,7 +321,7 @@ impl Collections for Others<'_> {
     ) -> std::result::Result<(), MongoError> {
         let failed = |failure: Failure| MongoError::new(failure.code, failure.message);
         let call = self.call;
-        let Some(found) = namespace::find(&call.mongo.engine, &call.db, collection) else { return Ok(()) };
+        let Some(found) = namespace::seen(call, &call.db, collection) else { return Ok(()) };
         let handle = Handle::current();
         if found.view().is_some() {
             if self.depth >= VIEWS_MAX {

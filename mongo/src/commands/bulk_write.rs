@@ -131,11 +131,9 @@ async fn one(
     let flag = |name: &str| matches!(operation.get(name), Ok(Some(RawBsonRef::Boolean(true))));
     let session = call.session.as_ref().filter(|session| session.is_retryable_write());
     let number = session.map(|session| session.statement(place));
-    let collection = match (namespace::find(&call.mongo.engine, db, name), kind, flag("upsert")) {
+    let collection = match (namespace::seen(call, db, name), kind, flag("upsert")) {
         (Some(found), _, _) => Some(found),
-        (None, "insert", _) | (None, "update", true) => {
-            Some(namespace::ensure(call.mongo, db, name, call.now).await?.0)
-        }
+        (None, "insert", _) | (None, "update", true) => Some(namespace::ensure(call, db, name).await?.0),
         _ => None,
     };
     let mut surroundings = Surroundings::on(call, collection.as_ref())?.collated(document_in(

@@ -15,7 +15,7 @@ use crate::{
 /// How many documents there are.
 pub async fn count(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let collection = namespace::find(&call.mongo.engine, &call.db, name);
+    let collection = namespace::seen(call, &call.db, name);
     if let Some(collection) = &collection
         && collection.view().is_some()
     {
@@ -55,7 +55,7 @@ pub async fn distinct(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let key = call
         .text("key")?
         .ok_or_else(|| Failure::new(40414, "BSON field 'distinct.key' is missing but a required field"))?;
-    let collection = namespace::find(&call.mongo.engine, &call.db, name);
+    let collection = namespace::seen(call, &call.db, name);
     if let Some(collection) = &collection
         && collection.view().is_some()
     {

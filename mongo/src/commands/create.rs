@@ -93,7 +93,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         options.remove("capped");
     }
     check_options(call, &options)?;
-    if let Some(existing) = namespace::find(&call.mongo.engine, &call.db, name) {
+    if let Some(existing) = namespace::seen(call, &call.db, name) {
         if existing.options() == options && !call.in_transaction() {
             return reply(Document::new());
         }
@@ -101,7 +101,13 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             format!("namespace {} already exists, but with different options", existing.namespace());
         return Err(Failure::new(48, message));
     }
-    namespace::create(call.mongo, &call.db, name, &options, call.now).await?;
+    let made = namespace::create(call, &call.db, name, &options).await;
+    let is_same = || namespace::seen(call, &call.db, name).is_some_and(|found| found.options() == options);
+    match made {
+        // Somebody was quicker.
+        Err(failure) if failure.code == 48 && !call.in_transaction() && is_same() => {}
+        made => drop(made?),
+    }
     reply(Document::new())
 }
 

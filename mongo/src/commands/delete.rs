@@ -31,7 +31,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         .ok_or_else(|| Failure::new(40414, "BSON field 'delete.deletes' is missing but a required field"))?;
     check_batch(deletes.len())?;
     let ordered = call.get("ordered")?.is_none() || call.flag("ordered")?;
-    let collection = namespace::find(&call.mongo.engine, &call.db, name);
+    let collection = namespace::seen(call, &call.db, name);
     let (mut removed, mut errors, mut retried) = (0, Vec::new(), Vec::new());
     for (place, delete) in deletes.iter().enumerate() {
         match statement(call, collection.as_ref(), place, delete, &mut retried).await {

@@ -14,7 +14,7 @@ use crate::{
 /// `drop`. One that is not there is as good as dropped.
 pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let Some(collection) = namespace::find(&call.mongo.engine, &call.db, name) else {
+    let Some(collection) = namespace::seen(call, &call.db, name) else {
         return reply(Document::new());
     };
     let count = indexes::shown(&collection).len() as i32;
@@ -32,7 +32,7 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
 /// `dropDatabase`.
 pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let mut dropped = Vec::new();
-    for collection in namespace::list(&call.mongo.engine, &call.db) {
+    for collection in namespace::all_seen(call, &call.db) {
         let farewell = Farewell::of(call.mongo, &collection, call.now).await?;
         dropped.push(Happening::Drop { collection, farewell });
     }
@@ -62,13 +62,13 @@ pub async fn rename(call: &Call<'_>) -> Result<RawDocumentBuf> {
     };
     let (db, name) = split("renameCollection")?;
     let (to_db, to_name) = split("to")?;
-    let source = namespace::find(&call.mongo.engine, &db, &name)
+    let source = namespace::seen(call, &db, &name)
         .ok_or_else(|| Failure::new(26, format!("Source collection {db}.{name} does not exist")))?;
     if (&db, &name) == (&to_db, &to_name) {
         return Err(Failure::new(20, "Can't rename a collection to itself"));
     }
     let replaces = call.flag("dropTarget")?;
-    let target = namespace::find(&call.mongo.engine, &to_db, &to_name);
+    let target = namespace::seen(call, &to_db, &to_name);
     if target.is_some() && !replaces {
         return Err(Failure::new(48, "target namespace exists"));
     }

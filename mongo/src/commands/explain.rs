@@ -111,7 +111,7 @@ async fn explained(
     sort: Option<&RawDocument>,
     counts: bool,
 ) -> Result<Document> {
-    let collection = namespace::find(&call.mongo.engine, &call.db, name);
+    let collection = namespace::seen(call, &call.db, name);
     let surroundings = Surroundings::on(call, collection.as_ref())?;
     let parsed = match filter {
         Some(filter) => Filter::parse(filter, &surroundings.names())?,

@@ -54,7 +54,7 @@ pub const FIELDS: &[&str] = &[
 /// Finds documents.
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let collection = namespace::find(&call.mongo.engine, &call.db, name);
+    let collection = namespace::seen(call, &call.db, name);
     if let Some(collection) = &collection
         && collection.view().is_some()
     {
@@ -92,7 +92,7 @@ async fn tailed(call: &Call<'_>, query: &Query) -> Result<Option<Arc<Container>>
 
 /// The query that a `find` describes.
 pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
-    let collection = namespace::find(&call.mongo.engine, &call.db, name);
+    let collection = namespace::seen(call, &call.db, name);
     let surroundings = Surroundings::on(call, collection.as_ref())?;
     let names = surroundings.names();
     let filter = match call.document("filter")? {

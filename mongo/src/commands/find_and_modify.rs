@@ -58,9 +58,9 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         (false, None) => return Err(Failure::new(9, "Either an update or remove=true must be specified")),
         _ => {}
     }
-    let collection = match namespace::find(&call.mongo.engine, &call.db, name) {
+    let collection = match namespace::seen(call, &call.db, name) {
         Some(found) => Some(found),
-        None if upsert => Some(namespace::ensure(call.mongo, &call.db, name, call.now).await?.0),
+        None if upsert => Some(namespace::ensure(call, &call.db, name).await?.0),
         None => None,
     };
     let mut surroundings = Surroundings::on(call, collection.as_ref())?;

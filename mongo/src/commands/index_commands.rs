@@ -36,7 +36,7 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
         wanted.push(index);
     }
-    if let Some(existing) = namespace::find(&call.mongo.engine, &call.db, name) {
+    if let Some(existing) = namespace::seen(call, &call.db, name) {
         if existing.view().is_some() {
             return Err(Failure::new(
                 166,
@@ -48,18 +48,18 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
         for index in &wanted {
             all_there &= is_there(&existing, index)?;
         }
-        if !all_there && call.in_transaction() {
-            let figures = super::collection_stats(call, &existing, 1).await?;
-            if !matches!(figures.get("count"), Some(Bson::Int32(0) | Bson::Int64(0))) {
-                let message = format!(
-                    "Cannot create new indexes on existing collection {} in a multi-document transaction.",
-                    existing.namespace()
-                );
-                return Err(Failure::new(263, message));
-            }
+        let drafts = &call.mongo.sessions.drafts;
+        if let (false, Some(session)) = (all_there, call.transaction_session())
+            && !drafts.is_own(&call.db, name, session)
+        {
+            let message = format!(
+                "Cannot create new indexes on existing collection {} in a multi-document transaction.",
+                existing.namespace()
+            );
+            return Err(Failure::new(263, message));
         }
     }
-    let (collection, made) = namespace::ensure(call.mongo, &call.db, name, call.now).await?;
+    let (collection, made) = namespace::ensure(call, &call.db, name).await?;
     let before = indexes::shown(&collection).len();
     let mut current = collection;
     // Nobody writes while an index is built.
@@ -102,8 +102,12 @@ async fn tell_built(call: &Call<'_>, collection: &Collection, built: Vec<Documen
         _ => call.mongo.engine.usage(&collection.container, call.now).await?.live.documents > 0,
     };
     let groups = if at_once { vec![built] } else { built.into_iter().map(|index| vec![index]).collect() };
+    let drafts = &call.mongo.sessions.drafts;
     for indexes in groups {
-        tell(call, Definition::indexes(collection, "createIndexes", indexes));
+        let told = Definition::indexes(collection, "createIndexes", indexes);
+        if let Some(told) = drafts.tell_later(&collection.db, &collection.name, told) {
+            tell(call, told);
+        }
     }
     Ok(())
 }
@@ -211,8 +215,7 @@ pub async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> 
 /// `listIndexes`.
 pub async fn list(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let collection =
-        namespace::find(&call.mongo.engine, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
+    let collection = namespace::seen(call, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
     if collection.view().is_some() {
         return Err(Failure::new(
             166,
@@ -234,7 +237,7 @@ pub async fn list(call: &Call<'_>) -> Result<RawDocumentBuf> {
 /// `dropIndexes`.
 pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let collection = namespace::find(&call.mongo.engine, &call.db, name)
+    let collection = namespace::seen(call, &call.db, name)
         .ok_or_else(|| Failure::new(26, format!("ns not found {}.{name}", call.db)))?;
     let shown = indexes::shown(&collection);
     let rules = collection.container.definition().index_rules.clone();
@@ -308,8 +311,7 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
 /// `collMod`.
 pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let collection =
-        namespace::find(&call.mongo.engine, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
+    let collection = namespace::seen(call, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
     let (mut answer, mut asked, mut index_before) = (Document::new(), Document::new(), None);
     if let Some(index) = call.document("index")? {
         let index = Document::try_from(index)?;
@@ -358,7 +360,7 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
             return Err(Failure::new(72, "a container of the NoSQL API has no such options"));
         }
         super::create::check_options(call, &options)?;
-        let fresh = namespace::find(&call.mongo.engine, &call.db, name).unwrap_or(collection);
+        let fresh = namespace::seen(call, &call.db, name).unwrap_or(collection);
         namespace::set_options(call.mongo, &fresh, &options, call.now).await?;
         let images = options.get_document("changeStreamPreAndPostImages");
         if images.is_ok_and(|images| images.get_bool("enabled").unwrap_or(false)) {

@@ -79,7 +79,7 @@ async fn documents_into(
     documents: Vec<RawDocumentBuf>,
     ordered: bool,
 ) -> Result<Inserted> {
-    let (collection, _) = namespace::ensure(call.mongo, &call.db, name, call.now).await?;
+    let (collection, _) = namespace::ensure(call, &call.db, name).await?;
     let writer = Writer::new(call, &collection)?;
     let validator = match call.flag("bypassDocumentValidation")? {
         true => None,

@@ -23,8 +23,8 @@ pub async fn databases(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let mut names: Vec<String> = engine
         .databases()
         .iter()
-        .filter(|database| !engine.containers(database).is_empty())
         .map(|database| database.name.clone())
+        .filter(|name| !namespace::all_seen(call, name).is_empty())
         .collect();
     names.extend(
         ALWAYS
@@ -38,7 +38,7 @@ pub async fn databases(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let (mut shown, mut total) = (Vec::new(), 0_i64);
     for name in names {
         let mut size = 0;
-        for collection in namespace::list(engine, &name) {
+        for collection in namespace::all_seen(call, &name) {
             size += engine.usage(&collection.container, call.now).await?.live.bytes as i64;
         }
         let whole =
@@ -65,7 +65,7 @@ pub async fn collections(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let filter = parse_filter(call.document("filter")?)?;
     let names_only = call.flag("nameOnly")?;
     let surroundings = Surroundings::of(call)?;
-    let all = namespace::list(&call.mongo.engine, &call.db);
+    let all = namespace::all_seen(call, &call.db);
     let mut shown = std::collections::VecDeque::new();
     let mut entries: Vec<Document> = all.iter().map(entry).collect();
     if all.iter().any(|collection| collection.view().is_some()) {

@@ -24,6 +24,7 @@ pub async fn end(call: &Call<'_>) -> Result<RawDocumentBuf> {
     for id in named(call)? {
         call.mongo.sessions.end(call.mongo, &id);
     }
+    call.mongo.sessions.drafts.clear(call.mongo).await?;
     reply(Document::new())
 }
 
@@ -59,6 +60,6 @@ pub async fn abort(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let session = call.session.as_ref().filter(|session| session.in_transaction);
     let session =
         session.ok_or_else(|| Failure::new(125, "abortTransaction must be run within a transaction"))?;
-    call.mongo.sessions.abort_asked(call.mongo, session)?;
+    call.mongo.sessions.abort_asked(call.mongo, session).await?;
     reply(Document::new())
 }

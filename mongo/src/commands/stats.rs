@@ -55,7 +55,7 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if scale < 1 {
         return Err(Failure::new(51024, "BSON field 'scale' value must be >= 1"));
     }
-    match namespace::find(&call.mongo.engine, &call.db, name) {
+    match namespace::seen(call, &call.db, name) {
         Some(collection) if collection.view().is_some() => Err(Failure::new(
             166,
             format!("Namespace {} is a view, not a collection", collection.namespace()),
@@ -72,7 +72,7 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
 pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let scale = call.integer("scale")?.unwrap_or(1).max(1);
     let (mut collections, mut views, mut objects, mut size, mut count) = (0_i64, 0_i64, 0_i64, 0_i64, 0_i64);
-    for collection in namespace::list(&call.mongo.engine, &call.db) {
+    for collection in namespace::all_seen(call, &call.db) {
         if collection.view().is_some() {
             views += 1;
             continue;
@@ -106,7 +106,7 @@ pub async fn data_size(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let full = call.text("dataSize")?.unwrap_or_default();
     let (db, name) =
         full.split_once('.').ok_or_else(|| Failure::new(73, format!("Invalid namespace: {full}")))?;
-    let live = match namespace::find(&call.mongo.engine, db, name) {
+    let live = match namespace::seen(call, db, name) {
         Some(collection) => call.mongo.engine.usage(&collection.container, call.now).await?.live,
         None => Default::default(),
     };
@@ -118,8 +118,7 @@ pub async fn data_size(call: &Call<'_>) -> Result<RawDocumentBuf> {
 /// `validate`: what a running server can say; `mayfly check` looks at everything.
 pub async fn validate(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let collection =
-        namespace::find(&call.mongo.engine, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
+    let collection = namespace::seen(call, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
     if collection.view().is_some() {
         return Err(Failure::new(166, "Cannot validate a view"));
     }

@@ -89,9 +89,9 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         statements.push(update);
     }
     let upserts = updates.iter().any(|update| flag(update, "upsert"));
-    let collection = match namespace::find(&call.mongo.engine, &call.db, name) {
+    let collection = match namespace::seen(call, &call.db, name) {
         Some(found) => Some(found),
-        None if upserts => Some(namespace::ensure(call.mongo, &call.db, name, call.now).await?.0),
+        None if upserts => Some(namespace::ensure(call, &call.db, name).await?.0),
         None => None,
     };
     let (mut matched, mut modified) = (0, 0);

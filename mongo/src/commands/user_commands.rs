@@ -55,7 +55,7 @@ async fn change(
     name: &str,
     decide: impl Fn(Option<Document>) -> Result<Option<Document>> + Send + Sync + 'static,
 ) -> Result<()> {
-    let (collection, _) = namespace::ensure(call.mongo, users::DATABASE, users::COLLECTION, call.now).await?;
+    let (collection, _) = namespace::ensure(call, users::DATABASE, users::COLLECTION).await?;
     let writer = Writer::new(call, &collection)?;
     let id = document_id(&call.db, name);
     let target = writer.target(&to_raw(&doc! { "_id": &id }))?;
@@ -170,7 +170,7 @@ pub async fn drop_all(call: &Call<'_>) -> Result<RawDocumentBuf> {
 }
 
 async fn all(call: &Call<'_>, filter: Document) -> Result<Vec<StoredUser>> {
-    let Some(collection) = namespace::find(&call.mongo.engine, users::DATABASE, users::COLLECTION) else {
+    let Some(collection) = namespace::seen(call, users::DATABASE, users::COLLECTION) else {
         return Ok(Vec::new());
     };
     let surroundings = Surroundings::of(call)?;

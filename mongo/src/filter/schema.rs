@@ -166,6 +166,13 @@ fn rule(keyword: &str, value: Ref<'_>, schema: &RawDocument) -> Result<Vec<Rule>
         "type" | "bsonType" => Rule::Types(types(keyword, value)?),
         "enum" => match value {
             Ref::Array(list) if items(list).next().is_some() => {
+                let mut seen = BTreeSet::new();
+                if !items(list).all(|item| seen.insert(Ordered(item.into(), None))) {
+                    bail!(
+                        FAILED_TO_PARSE,
+                        "$jsonSchema keyword 'enum' array cannot contain duplicate values."
+                    );
+                }
                 Rule::Enum(items(list).map(Value::from).collect())
             }
             Ref::Array(_) => bail!(FAILED_TO_PARSE, "$jsonSchema keyword 'enum' cannot be an empty array"),

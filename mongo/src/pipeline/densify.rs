@@ -106,6 +106,10 @@ fn parse(name: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
                         "A bounding array must be an ascending array of either two dates or two numbers"
                     );
                 }
+                let step_fits = unit.is_some() || step.element_type() == low.element_type();
+                if low.element_type() != high.element_type() || !step_fits {
+                    bail!(5876900, "Upper bound, lower bound, and step must all have the same type");
+                }
                 Bounds::Between((*low).into(), (*high).into())
             }
             _ => bail!(5733403, "a bounding array in a range statement must have exactly two elements"),

@@ -3,11 +3,13 @@
 //! A session is a name that clients make up. It carries at most one numbered thing at a time: a retryable write, which
 //! must happen once however often it is sent, or a transaction.
 
+mod drafts;
 mod registry;
 
 use bson::{Document, RawBsonRef, RawDocumentBuf};
 
-pub use registry::{SESSION_MINUTES, Sessions, Txn};
+pub use drafts::{Claim, Drafts};
+pub use registry::{SESSION_MINUTES, Sessions, Txn, conflict};
 
 use crate::{
     call::{Call, integer, wrong_type},
@@ -145,7 +147,8 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Ok(reply) => matches!(reply.get("writeErrors"), Ok(Some(_))) || bulk_failed(reply),
     };
     if aborts {
-        sessions.abort(call.mongo, session);
+        sessions.abort(session);
+        sessions.drafts.clear(call.mongo).await?;
     }
     // Clients of a router hand this back with their commit, whichever router they come to.
     let token = |reply| match call.mongo.options.topology {

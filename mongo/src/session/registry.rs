@@ -14,7 +14,7 @@ use bson::{Document, RawDocumentBuf};
 use mayfly_engine::{Container, DocumentId, Pending, Record, Timestamp, View, clock::pause};
 use parking_lot::Mutex;
 
-use super::SessionUse;
+use super::{Drafts, SessionUse};
 use crate::{
     call::Call,
     failure::{Failure, Result},
@@ -39,6 +39,8 @@ pub struct Sessions {
     open: Mutex<HashMap<Vec<u8>, Session>>,
     /// Which transaction has written a document.
     owners: Mutex<HashMap<Place, Vec<u8>>>,
+    /// Collections that transactions are making.
+    pub drafts: Drafts,
 }
 
 /// A document of a collection.
@@ -213,13 +215,13 @@ impl Sessions {
             }));
             drop(open);
             if let Some(txn) = left {
-                self.release(&txn);
+                self.release(&session.id, &txn);
             }
             return Ok(());
         }
         let txn = self.find(session)?;
         if call.now.seconds().saturating_sub(txn.began.seconds()) > TRANSACTION_SECONDS {
-            self.abort(call.mongo, session);
+            self.abort(session);
         }
         let stage = *txn.stage.lock();
         match stage {
@@ -323,13 +325,20 @@ impl Sessions {
             Stage::Open => {}
         }
         if call.now.seconds().saturating_sub(txn.began.seconds()) > TRANSACTION_SECONDS {
-            self.abort(call.mongo, session);
+            self.abort(session);
+            self.drafts.clear(call.mongo).await?;
             return Err(no_such(number));
         }
         let pending: Vec<Pending> = txn.writes.lock().values().cloned().collect();
         let done = call.mongo.engine.commit_pending(&pending, call.now).await;
         *txn.stage.lock() = if done.is_ok() { Stage::Committed } else { Stage::Aborted };
-        self.release(&txn);
+        if done.is_ok() {
+            self.drafts.commit(call.mongo, &session.id, call.now);
+        }
+        self.release(&session.id, &txn);
+        if done.is_err() {
+            self.drafts.clear(call.mongo).await?;
+        }
         if !pending.is_empty() {
             let time = call.mongo.cluster_time.tick(call.now);
             for (container, lsn) in done.iter().flatten() {
@@ -344,14 +353,14 @@ impl Sessions {
     }
 
     /// Ends a transaction at the client's wish.
-    pub fn abort_asked(&self, mongo: &Mongo, session: &SessionUse) -> Result<()> {
+    pub async fn abort_asked(&self, mongo: &Mongo, session: &SessionUse) -> Result<()> {
         let txn = self.find(session)?;
         let number = session.txn_number.unwrap_or(-1);
         let stage = *txn.stage.lock();
         match stage {
             Stage::Open => {
-                self.abort(mongo, session);
-                Ok(())
+                self.abort(session);
+                Ok(self.drafts.clear(mongo).await?)
             }
             Stage::Committed => Err(Failure::new(
                 256,
@@ -362,18 +371,20 @@ impl Sessions {
     }
 
     /// Ends a transaction without a trace, if it is open.
-    pub fn abort(&self, _mongo: &Mongo, session: &SessionUse) {
+    pub fn abort(&self, session: &SessionUse) {
         if let Ok(txn) = self.find(session) {
             let mut stage = txn.stage.lock();
             if *stage == Stage::Open {
                 *stage = Stage::Aborted;
             }
             drop(stage);
-            self.release(&txn);
+            self.release(&session.id, &txn);
         }
     }
 
-    fn release(&self, txn: &Txn) {
+    /// Lets go of what a transaction has written, and of collections that it made and did not commit.
+    fn release(&self, session: &[u8], txn: &Txn) {
+        self.drafts.abort(session);
         let writes = std::mem::take(&mut *txn.writes.lock());
         let mut owners = self.owners.lock();
         for place in writes.keys() {
@@ -385,7 +396,7 @@ impl Sessions {
     pub fn end(&self, mongo: &Mongo, id: &[u8]) {
         let removed = self.open.lock().remove(id);
         if let Some(txn) = removed.and_then(|session| session.transaction) {
-            self.release(&txn);
+            self.release(id, &txn);
         }
         mongo.cursors.kill_of_session(id);
     }
@@ -394,19 +405,19 @@ impl Sessions {
     pub fn sweep(&self, now: Timestamp) {
         let mut late = Vec::new();
         let mut open = self.open.lock();
-        for session in open.values() {
+        for (id, session) in open.iter() {
             if let Some(txn) = &session.transaction
                 && now.seconds().saturating_sub(txn.began.seconds()) > TRANSACTION_SECONDS
                 && *txn.stage.lock() == Stage::Open
             {
-                late.push(txn.clone());
+                late.push((id.clone(), txn.clone()));
             }
         }
         open.retain(|_, session| now.seconds().saturating_sub(session.used.seconds()) < SESSION_MINUTES * 60);
         drop(open);
-        for txn in late {
+        for (id, txn) in late {
             *txn.stage.lock() = Stage::Aborted;
-            self.release(&txn);
+            self.release(&id, &txn);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! > more 5
 //! ```
 //!
-//! A cursor is shown as its documents, one line each; `more` asks the last one that was left open for its next so many; a refusal as its code, one of a part of a write with its place; a plan as its stages. Each script starts with an
+//! `admin` before a command sends it to that database. A cursor is shown as its documents, one line each; `more` asks the last one that was left open for its next so many; a refusal as its code, one of a part of a write with its place; a plan as its stages. Each script starts with an
 //! empty server. Scripts without `advance` can be asked of a real server, as in `scripts.rs`.
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,10 @@ const START: u64 = 1_700_000_000;
 
 /// Whoever answers commands.
 trait Server {
-    fn run(&mut self, command: &Document) -> Document;
+    fn run_on(&mut self, db: &str, command: &Document) -> Document;
+    fn run(&mut self, command: &Document) -> Document {
+        self.run_on("test", command)
+    }
     fn advance(&mut self, seconds: u64);
 }
 
@@ -58,15 +61,19 @@ impl Ours {
     }
 
     pub fn command(&self, command: &Document) -> Document {
-        let (mongo, command) = (self.mongo.clone(), command.clone());
-        let answer = async move { mongo.run_as_account("test", &command, Role::Admin).await };
+        self.command_on("test", command)
+    }
+
+    fn command_on(&self, db: &str, command: &Document) -> Document {
+        let (mongo, db, command) = (self.mongo.clone(), db.to_owned(), command.clone());
+        let answer = async move { mongo.run_as_account(&db, &command, Role::Admin).await };
         self.runtime.block_on(self.runtime.spawn(answer)).unwrap()
     }
 }
 
 impl Server for Ours {
-    fn run(&mut self, command: &Document) -> Document {
-        self.command(command)
+    fn run_on(&mut self, db: &str, command: &Document) -> Document {
+        self.command_on(db, command)
     }
 
     fn advance(&mut self, seconds: u64) {
@@ -75,8 +82,10 @@ impl Server for Ours {
 }
 
 impl Server for Oracle {
-    fn run(&mut self, command: &Document) -> Document {
-        let reply = Oracle::run(self, RawDocumentBuf::try_from(command).unwrap());
+    fn run_on(&mut self, db: &str, command: &Document) -> Document {
+        let mut command = command.clone();
+        command.insert("$db", db);
+        let reply = Oracle::run(self, RawDocumentBuf::try_from(&command).unwrap());
         let mut reply = Document::try_from(reply).unwrap();
         reply.remove("$clusterTime");
         reply.remove("operationTime");
@@ -127,7 +136,7 @@ fn shown(reply: &Document, explains: bool) -> Vec<String> {
         return if lines.is_empty() { vec!["nothing".into()] } else { lines };
     }
     let mut rest = reply.clone();
-    for volatile in ["ok", "commitQuorum", "electionId", "opTime"] {
+    for volatile in ["ok", "commitQuorum", "electionId", "opTime", "recoveryToken"] {
         rest.remove(volatile);
     }
     // Where it stands among the others means nothing.
@@ -163,6 +172,7 @@ fn answer(line: &str, server: &mut dyn Server, open: &mut Open) -> Vec<String> {
         return Vec::new();
     }
     let (unordered, line) = line.strip_prefix("unordered ").map_or((false, line), |rest| (true, rest));
+    let (db, line) = line.strip_prefix("admin ").map_or(("test", line), |rest| ("admin", rest));
     let (explains, line) = line.strip_prefix("explain ").map_or((false, line), |rest| (true, rest));
     let (command, rest) = literal::parse(line);
     assert!(rest.trim().is_empty(), "after the command: {rest}");
@@ -171,7 +181,7 @@ fn answer(line: &str, server: &mut dyn Server, open: &mut Open) -> Vec<String> {
         true => bson::doc! { "explain": command, "verbosity": "queryPlanner" },
         false => command,
     };
-    let reply = server.run(&command);
+    let reply = server.run_on(db, &command);
     if let Ok(cursor) = reply.get_document("cursor")
         && let (Ok(id @ 1..), Ok(namespace)) = (cursor.get_i64("id"), cursor.get_str("ns"))
     {

@@ -27,7 +27,9 @@ impl Oracle {
 
     /// Runs a command and gives back the reply, whether it succeeded or not.
     pub fn run(&mut self, mut command: RawDocumentBuf) -> RawDocumentBuf {
-        command.append(cstr!("$db"), DATABASE);
+        if !matches!(command.get("$db"), Ok(Some(_))) {
+            command.append(cstr!("$db"), DATABASE);
+        }
         let body = command.as_bytes();
         let mut message = Vec::with_capacity(body.len() + 21);
         for word in [body.len() as i32 + 21, 1, 0, 2013, 0] {
