@@ -41,7 +41,7 @@ impl<'a> Path<'a> {
 
     /// Whether the path is written in RIDs rather than names.
     pub fn is_rid_based(&self) -> bool {
-        matches!(self.segments(), s if s.len() >= 2 && s[0] == "dbs" && is_database_rid(s[1]))
+        matches!(&self.segments[..], [first, database, ..] if first == "dbs" && is_database_rid(database))
     }
 
     /// Every (type, link) pair a client may have signed for this path. The first is what the service names

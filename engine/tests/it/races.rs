@@ -245,6 +245,28 @@ async fn writes_beside_a_gentle_mass_purge() {
     assert_eq!(world.must_be_clean().await.records, 150);
 }
 
+/// A queue that is longer than a tick is gone on with where the last one ended; what comes to stand before that is not
+/// forgotten.
+#[tokio::test]
+async fn a_document_that_ends_before_what_was_purged() {
+    let world = World::new(Backend::Memory).await;
+    let container = world.create_container(definition("c", "/id")).await.unwrap();
+    let now = world.now().await;
+    world.engine().create_date_rule(&container, &Path::parse("/d").unwrap(), 5, now).await.unwrap();
+    world.build_indexes().await.unwrap();
+    let dated = |id: &str, at: u64| format!(r#"{{"id":"{id}","d":{{"$date":{at}}}}}"#);
+    for n in 0..100 {
+        world.create("c", &dated(&n.to_string(), START)).await.unwrap();
+    }
+    world.advance(5);
+    let now = world.now().await;
+    let first = world.engine().purge(now, Pace::Gentle).await.unwrap();
+    assert!(first.more && (1..100).contains(&first.documents), "{first:?}");
+    world.create("c", &dated("early", START - 1000)).await.unwrap();
+    while world.engine().purge(now, Pace::Gentle).await.unwrap().more {}
+    assert_eq!(world.must_be_clean().await.records, 0);
+}
+
 /// A log that is switched off is removed, and what was written since it came back is not.
 #[tokio::test]
 async fn a_log_that_is_switched_off_goes() {
