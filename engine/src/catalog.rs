@@ -320,6 +320,25 @@ impl Catalog {
         Ok(())
     }
 
+    /// Deletes a container that nobody has ever written to; whether it was one.
+    pub async fn delete_unwritten(&self, container: &Container) -> Result<bool> {
+        change!(self, self.remove_unwritten(container))
+    }
+
+    async fn remove_unwritten(&self, container: &Container) -> Result<bool> {
+        let current = self.current(container)?;
+        // From here on no node writes before it has seen what became of the container.
+        self.announce(std::slice::from_ref(&current)).await?;
+        for shard in current.shards() {
+            if self.store.get(&shard.single(Family::Counter)).await?.is_some() {
+                self.alter_container(&current, None, &mut |_| Ok(())).await?;
+                return Ok(false);
+            }
+        }
+        self.remove_container(&current, None).await?;
+        Ok(true)
+    }
+
     /// Changes a container's row: one small write, whatever the container holds.
     pub async fn change_container(
         &self,

@@ -325,6 +325,11 @@ impl Engine {
         self.catalog().delete_container(container, if_match).await
     }
 
+    /// Deletes a container, unless somebody has written to it; whether it is gone.
+    pub async fn delete_unwritten_container(&self, container: &Container) -> Result<bool> {
+        self.catalog().delete_unwritten(container).await
+    }
+
     /// Reads a document. One that has expired is not there.
     pub async fn read(
         &self,

@@ -126,6 +126,17 @@ async fn rules_reach_other_nodes_at_once() {
     assert!(walked.unwrap().is_empty());
     other.must_be_clean().await;
 
+    // One that another node has written to is not taken for one that nobody has; and is written to again.
+    one.create_container(definition_with_ttl("fresh", None)).await.unwrap();
+    let container = one.must_container("fresh");
+    other.engine().refresh().await.unwrap();
+    other.create("fresh", r#"{"id":"a"}"#).await.unwrap();
+    assert!(!one.engine().delete_unwritten_container(&container).await.unwrap());
+    other.create("fresh", r#"{"id":"b"}"#).await.unwrap();
+    assert_eq!(one.list("fresh", 10).await.unwrap().len(), 2);
+    one.create_container(definition_with_ttl("unwritten", None)).await.unwrap();
+    assert!(one.engine().delete_unwritten_container(&one.must_container("unwritten")).await.unwrap());
+
     // A container that is gone is gone.
     let container = one.must_container("c");
     one.engine().delete_container(&container, None).await.unwrap();

@@ -127,7 +127,7 @@ impl Drafts {
         }
     }
 
-    /// Drops what aborted transactions have made.
+    /// Drops what aborted transactions have made; unless another node, from which it was not hidden, has written to it.
     pub async fn clear(&self, mongo: &Mongo) -> mayfly_engine::Result<()> {
         let aborted: Vec<Name> = {
             let drafts = self.0.lock();
@@ -135,8 +135,8 @@ impl Drafts {
         };
         for (db, name) in aborted {
             if let Some(collection) = namespace::find(&mongo.engine, &db, &name) {
-                match mongo.engine.delete_container(&collection.container, None).await {
-                    Ok(()) | Err(EngineError::NotFound(_)) => {}
+                match mongo.engine.delete_unwritten_container(&collection.container).await {
+                    Ok(_) | Err(EngineError::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
