@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, ops::Bound};
 
-use mayfly_storage::store::{Direction, KeyRange, PageLimit, prefix_end};
+use mayfly_storage::store::{Direction, KeyRange, PageLimit, Snapshot, prefix_end};
 
 use crate::{
     clock::Timestamp,
@@ -18,6 +18,9 @@ use crate::{
     record::Record,
     view::View,
 };
+
+/// How often a page is walked again because another node has changed the collection under it.
+const ATTEMPTS_MAX: usize = 10;
 
 /// Which documents could matter.
 #[derive(Clone, Debug)]
@@ -82,73 +85,21 @@ impl Engine {
         view: Option<&View>,
         now: Timestamp,
     ) -> Result<CollectionPage> {
-        let (snapshot, now) = match view {
-            Some(view) => (view.snapshot.clone(), view.now),
-            None => (self.store().snapshot().await?, now),
-        };
-        let container = &*self.reload(container)?;
-        let cuts = container.ttl().cuts(now);
-        let partition = container.locate(&collection::whole())?;
-        let shard = partition.shard;
-        let mut keys = key_range(container, range)?;
-        if let Some(after) = after {
-            match direction {
-                Direction::Forward => keys.start = [after, &[0]].concat(),
-                Direction::Reverse => keys.end = Some(after.to_vec()),
-            }
+        if let Some(view) = view {
+            // It has a moment of its own.
+            let container = self.reload(container)?;
+            return walk(&*view.snapshot, &container, range, direction, after, limit, view.now).await;
         }
-        let mut page = CollectionPage::default();
-        let mut bytes = 0;
-        let mut seen = HashSet::new();
-        // All documents of a collection have the same hash, so their ids begin at the same place.
-        let id_at = PREFIX_LEN + DocumentKey::before_id(&partition.hash);
-        while !keys.is_empty() {
-            let room = PageLimit {
-                rows: limit.rows.saturating_sub(page.found.len()).clamp(1, ENTRIES_MAX),
-                bytes: limit.bytes.saturating_sub(bytes).max(1),
-            };
-            let rows = snapshot.scan(&keys, direction, room).await?;
-            page.scanned += rows.rows.len();
-            let last = rows.rows.last().map(|(key, _)| key.to_vec());
-            match range {
-                CollectionRange::Ids { .. } => {
-                    for (key, value) in rows.rows {
-                        let record = Record::decode(value)?;
-                        if cuts.is_live(&record.life) {
-                            bytes += record.size() as usize;
-                            page.found.push((DocumentId::from_key(&key, id_at)?, record));
-                        }
-                    }
-                }
-                CollectionRange::Index { .. } => {
-                    let mut wanted = Vec::new();
-                    for (_, value) in &rows.rows {
-                        let (document, life) = read_secondary_value(value)?;
-                        if cuts.is_live(&life) && seen.insert(document.clone()) {
-                            wanted.push(document);
-                        }
-                    }
-                    let records: Vec<_> = wanted.iter().map(|document| shard.record(document)).collect();
-                    for (document, found) in wanted.into_iter().zip(snapshot.get_many(&records).await?) {
-                        let found = found.ok_or(Error::Corrupt("an index entry has no record"))?;
-                        let record = Record::decode(found)?;
-                        bytes += record.size() as usize;
-                        page.found.push((document.parts()?.1, record));
-                    }
-                }
-            }
-            let Some(last) = last.filter(|_| rows.more) else { return Ok(page) };
-            let full = page.found.len() >= limit.rows || bytes >= limit.bytes;
-            if full || page.scanned >= ENTRIES_MAX {
-                page.next = Some(last);
+        for _ in 0..ATTEMPTS_MAX {
+            let snapshot = self.store().snapshot().await?;
+            let container = self.reload(container)?;
+            let page = walk(&*snapshot, &container, range, direction, after, limit, now).await?;
+            if !self.is_behind(&container) {
                 return Ok(page);
             }
-            match direction {
-                Direction::Forward => keys.start = [&last[..], &[0]].concat(),
-                Direction::Reverse => keys.end = Some(last),
-            }
+            self.renewed(&container).await?;
         }
-        Ok(page)
+        Err(Error::Contention)
     }
 
     /// Whether some `_id` of a collection does not stand where its value belongs in the order of values.
@@ -206,4 +157,78 @@ pub(crate) fn key_range(container: &Container, range: &CollectionRange) -> Resul
         Bound::Unbounded => prefix_end(&whole.start),
     };
     Ok(KeyRange { start, end, ..whole })
+}
+
+/// One page of a collection as a snapshot has it, by the rules of `container`.
+async fn walk(
+    snapshot: &dyn Snapshot,
+    container: &Container,
+    range: &CollectionRange,
+    direction: Direction,
+    after: Option<&[u8]>,
+    limit: PageLimit,
+    now: Timestamp,
+) -> Result<CollectionPage> {
+    let cuts = container.ttl().cuts(now);
+    let partition = container.locate(&collection::whole())?;
+    let shard = partition.shard;
+    let mut keys = key_range(container, range)?;
+    if let Some(after) = after {
+        match direction {
+            Direction::Forward => keys.start = [after, &[0]].concat(),
+            Direction::Reverse => keys.end = Some(after.to_vec()),
+        }
+    }
+    let mut page = CollectionPage::default();
+    let mut bytes = 0;
+    let mut seen = HashSet::new();
+    // All documents of a collection have the same hash, so their ids begin at the same place.
+    let id_at = PREFIX_LEN + DocumentKey::before_id(&partition.hash);
+    while !keys.is_empty() {
+        let room = PageLimit {
+            rows: limit.rows.saturating_sub(page.found.len()).clamp(1, ENTRIES_MAX),
+            bytes: limit.bytes.saturating_sub(bytes).max(1),
+        };
+        let rows = snapshot.scan(&keys, direction, room).await?;
+        page.scanned += rows.rows.len();
+        let last = rows.rows.last().map(|(key, _)| key.to_vec());
+        match range {
+            CollectionRange::Ids { .. } => {
+                for (key, value) in rows.rows {
+                    let record = Record::decode(value)?;
+                    if cuts.is_live(&record.life) {
+                        bytes += record.size() as usize;
+                        page.found.push((DocumentId::from_key(&key, id_at)?, record));
+                    }
+                }
+            }
+            CollectionRange::Index { .. } => {
+                let mut wanted = Vec::new();
+                for (_, value) in &rows.rows {
+                    let (document, life) = read_secondary_value(value)?;
+                    if cuts.is_live(&life) && seen.insert(document.clone()) {
+                        wanted.push(document);
+                    }
+                }
+                let records: Vec<_> = wanted.iter().map(|document| shard.record(document)).collect();
+                for (document, found) in wanted.into_iter().zip(snapshot.get_many(&records).await?) {
+                    let found = found.ok_or(Error::Corrupt("an index entry has no record"))?;
+                    let record = Record::decode(found)?;
+                    bytes += record.size() as usize;
+                    page.found.push((document.parts()?.1, record));
+                }
+            }
+        }
+        let Some(last) = last.filter(|_| rows.more) else { return Ok(page) };
+        let full = page.found.len() >= limit.rows || bytes >= limit.bytes;
+        if full || page.scanned >= ENTRIES_MAX {
+            page.next = Some(last);
+            return Ok(page);
+        }
+        match direction {
+            Direction::Forward => keys.start = [&last[..], &[0]].concat(),
+            Direction::Reverse => keys.end = Some(last),
+        }
+    }
+    Ok(page)
 }

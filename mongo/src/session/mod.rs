@@ -3,6 +3,7 @@
 //! A session is a name that clients make up. It carries at most one numbered thing at a time: a retryable write, which
 //! must happen once however often it is sent, or a transaction.
 
+mod current;
 mod drafts;
 mod registry;
 
@@ -127,14 +128,14 @@ impl SessionUse {
 
 /// Runs a command as its session wants it: alone, or as a step of a transaction.
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
-    let Some(session) = &call.session else { return (call.info.run)(call).await };
+    let Some(session) = &call.session else { return current::run(call).await };
     let sessions = &call.mongo.sessions;
     sessions.touch(&session.id, call.now);
     if !session.in_transaction {
         if let Some(number) = session.txn_number {
             sessions.begin_write(&session.id, number)?;
         }
-        return (call.info.run)(call).await;
+        return current::run(call).await;
     }
     if ["commitTransaction", "abortTransaction"].contains(&call.info.name) {
         return (call.info.run)(call).await;

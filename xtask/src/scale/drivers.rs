@@ -1,4 +1,4 @@
-//! The Python suites of the `sdk` and `mongo` groups, on a node whose store is PostgreSQL.
+//! The Python suites of the `sdk` and `mongo` groups, on a node whose store is PostgreSQL, with another beside it.
 //!
 //! Such a node goes by the clock of the database server, which no test can move: tests that would are skipped, and shown
 //! by the contract about time to live instead, which runs on this store too.
@@ -25,7 +25,7 @@ const SUITES: [(&str, &str); 2] =
 pub fn run(postgres: &Postgres) -> Result<Count> {
     let work = target().join("scale/drivers");
     fs::create_dir_all(&work)?;
-    let node = node(&postgres.address(), "drivers")?;
+    let (node, other) = (node(&postgres.address(), "drivers")?, node(&postgres.address(), "drivers-other")?);
     let limited = Server::start(&["--store", "memory", "--dev-clock", "--throttle", "--dev-entra"])?;
     let locked = Server::start_with_mongo(&["--store", "memory", "--key", KEY])?;
     let ca_file = work.join("ca.pem");
@@ -45,11 +45,13 @@ pub fn run(postgres: &Postgres) -> Result<Count> {
             .env("MAYFLY_TEST_DISK", format!("http://localhost:{}/", node.port))
             .env("MAYFLY_TEST_LIMITED", format!("http://localhost:{}/", limited.port))
             .env("MAYFLY_TEST_MONGO", format!("mongodb://localhost:{}/", node.mongo_port))
+            .env("MAYFLY_TEST_MONGO_OTHER", format!("mongodb://localhost:{}/", other.mongo_port))
             .env("MAYFLY_TEST_MONGO_LOCKED", format!("mongodb://localhost:{}/", locked.mongo_port))
             .env("MAYFLY_TEST_MONGO_LOCKED_KEY", KEY);
         sum.add(run_tests(&mut suite, sdk::pytest)?);
     }
     node.stop()?;
+    other.stop()?;
     limited.stop()?;
     locked.stop()?;
     Ok(sum)
