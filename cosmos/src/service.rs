@@ -185,13 +185,17 @@ impl Cosmos {
         }
         let mut attempt = 0;
         loop {
+            let known = self.engine.catalog_version();
             let answer = match session::check(call, route.intent).await {
                 Ok(()) => self.within_budget(call, route).await,
                 Err(error) => Err(error),
             };
             match answer {
-                Err(_) if attempt < CATALOG_ATTEMPTS && self.engine.refresh().await? => attempt += 1,
-                Err(error) if attempt < CATALOG_ATTEMPTS && self.engine.is_shared() && error.is_retry() => {
+                Err(error) if self.engine.is_shared() && attempt < CATALOG_ATTEMPTS => {
+                    self.engine.refresh().await?;
+                    if self.engine.catalog_version() == known && !error.is_retry() {
+                        return Err(error);
+                    }
                     attempt += 1;
                 }
                 answer => return answer,

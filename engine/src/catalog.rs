@@ -137,21 +137,23 @@ impl Catalog {
         drop(self.changes.lock().await);
     }
 
-    /// Takes over what other nodes have changed; whether there was anything.
-    pub async fn refresh(&self) -> Result<bool> {
-        if !self.store.is_shared() {
-            return Ok(false);
-        }
-        if last_change(&*self.store).await? == self.seen.load(Ordering::Acquire) {
-            return Ok(false);
-        }
-        let _one = self.changes.lock().await;
-        self.catch_up().await
+    /// The number of the last change that is in memory.
+    pub fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Acquire)
     }
 
-    /// The same, for who is changing something.
+    /// Takes over what other nodes have changed.
+    pub async fn refresh(&self) -> Result<()> {
+        if !self.store.is_shared() || last_change(&*self.store).await? == self.seen() {
+            return Ok(());
+        }
+        let _one = self.changes.lock().await;
+        self.catch_up().await.map(drop)
+    }
+
+    /// The same, for who is changing something; whether there was anything.
     async fn catch_up(&self) -> Result<bool> {
-        if !self.store.is_shared() || last_change(&*self.store).await? == self.seen.load(Ordering::Acquire) {
+        if !self.store.is_shared() || last_change(&*self.store).await? == self.seen() {
             return Ok(false);
         }
         let loaded = load(&*self.store, &*self.predicates).await?;
@@ -478,7 +480,7 @@ impl Catalog {
         let counter = CATALOG.single(Family::Counter);
         if self.store.is_shared() {
             // First, so that it is the one to be named: whatever else does not hold, the catalog is not what it was.
-            let seen = self.seen.load(Ordering::Acquire);
+            let seen = self.seen();
             let expect = if seen == 0 { Expect::Absent } else { Expect::Version(seen) };
             guards.insert(0, Guard { key: counter.clone(), expect });
         }

@@ -437,10 +437,15 @@ impl Engine {
         self.store().tends(CATALOG.place())
     }
 
-    /// Takes over what other nodes have changed in the catalog; whether there was anything. A request that was refused
-    /// is worth another try then.
-    pub async fn refresh(&self) -> Result<bool> {
+    /// Takes over what other nodes have changed in the catalog.
+    pub async fn refresh(&self) -> Result<()> {
         self.catalog().refresh().await
+    }
+
+    /// The number of the last change of the catalog that is known here. A request that was refused is worth another try if
+    /// it has changed since, whoever has taken the change over.
+    pub fn catalog_version(&self) -> u64 {
+        self.catalog().seen()
     }
 
     fn check_writable(&self) -> Result<()> {

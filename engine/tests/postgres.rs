@@ -127,9 +127,11 @@ async fn rules_reach_other_nodes_at_once() {
     other.must_be_clean().await;
 
     // One that another node has written to is not taken for one that nobody has; and is written to again.
+    let known = other.engine().catalog_version();
     one.create_container(definition_with_ttl("fresh", None)).await.unwrap();
     let container = one.must_container("fresh");
     other.engine().refresh().await.unwrap();
+    assert_ne!(other.engine().catalog_version(), known, "whoever was refused before this can tell");
     other.create("fresh", r#"{"id":"a"}"#).await.unwrap();
     assert!(!one.engine().delete_unwritten_container(&container).await.unwrap());
     other.create("fresh", r#"{"id":"b"}"#).await.unwrap();
