@@ -37,6 +37,8 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       // Another tab, then a reload: both texts are there.
       await page.keyboard.press("ControlOrMeta+j");
       await page.waitForURL(/query\/2/);
+      // The address changes before the editor does.
+      await editor(page, "Query").filter({ hasText: "SELECT * FROM c" }).waitFor();
       await write(page, "Query", "SELECT FROM");
       await page.keyboard.press("Shift+Enter");
       await page.getByText("The query was refused").waitFor();
@@ -109,6 +111,7 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       await editor(page, "Query").waitFor();
       await page.keyboard.press("ControlOrMeta+j");
       await page.waitForURL(/query\/2/);
+      await editor(page, "Query").filter({ hasText: "SELECT * FROM c" }).waitFor();
       await page.getByRole("combobox", { name: "Open a saved query" }).selectOption("The answer");
       await editor(page, "Query").getByText("42").waitFor();
       await page.getByRole("button", { name: "Save the query" }).click();
