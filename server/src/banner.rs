@@ -53,6 +53,7 @@ pub fn text(
         };
         line(&format!("MongoDB     mongodb://{user}{host}:{}/", mongo.port()));
     }
+    line(&format!("Portal      {}_explorer/", url(Scheme::Http)));
     line(&format!("Data        {data}"));
     line(&format!("CA          {ca}{}_explorer/emulator.pem", url(Scheme::Http)));
     line("");
@@ -94,6 +95,7 @@ mod tests {
             "AccountEndpoint=https://localhost:8081/;AccountKey=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDu\
              VTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==;\n",
             "mongodb://localhost:27017/\n",
+            "http://localhost:8081/_explorer/\n",
             "./mayfly-data\n",
             "d/tls/ca.pem, http://localhost:8081/_explorer/emulator.pem\n",
         ] {
