@@ -135,7 +135,8 @@ def test_paths_that_can_be_read_in_two_ways(collection):
 
 
 def test_stages_that_a_stream_does_not_take(collection):
-    for stage, code in (({"$group": {"_id": 1}}, 20), ({"$noSuch": 1}, 40324)):
+    unknown = ({"$noSuch": 1}, {"$changeStreamSplitLargeEvent": {}})
+    for stage, code in (({"$group": {"_id": 1}}, 20), *((stage, 40324) for stage in unknown)):
         with pytest.raises(OperationFailure) as refused:
             collection.watch([stage])
         assert refused.value.code == code

@@ -42,17 +42,8 @@ impl Scope {
 }
 
 /// Stages that may follow `$changeStream`.
-const ALLOWED: &[&str] = &[
-    "$match",
-    "$project",
-    "$addFields",
-    "$set",
-    "$unset",
-    "$replaceRoot",
-    "$replaceWith",
-    "$redact",
-    "$changeStreamSplitLargeEvent",
-];
+const ALLOWED: &[&str] =
+    &["$match", "$project", "$addFields", "$set", "$unset", "$replaceRoot", "$replaceWith", "$redact"];
 
 /// An open stream.
 pub struct ChangeSource {
@@ -95,9 +86,6 @@ pub async fn open(
             if is_known && !ALLOWED.contains(&name.as_str()) {
                 let message = format!("{} is not permitted in a $changeStream pipeline", name.as_str());
                 return Err(Failure::new(20, message));
-            }
-            if name.as_str() == "$changeStreamSplitLargeEvent" {
-                continue;
             }
         }
         rest.push(stage);
