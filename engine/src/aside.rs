@@ -38,12 +38,17 @@ pub async fn aside(work: impl Future<Output = ()> + Send + 'static) {
     }
 }
 
-/// Puts this thread behind all others. Where it cannot be, rests alone have to do.
+/// Puts this thread behind the others, unless the whole server is further behind already. Where it cannot be, rests alone
+/// have to do.
 fn give_precedence() {
-    // Elsewhere the same call is for the whole process.
+    // Elsewhere the same calls are for the whole process.
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!("background work has no lower priority: {error}");
+    {
+        use rustix::process::{getpriority_process, setpriority_process};
+        let put_behind = |nice: i32| setpriority_process(None, nice.max(NICE));
+        if let Err(error) = getpriority_process(None).and_then(put_behind) {
+            tracing::debug!("background work has no lower priority: {error}");
+        }
     }
 }
 
@@ -91,7 +96,7 @@ mod tests {
             let _ = told.send(nice());
         })
         .await;
-        assert_eq!(heard.await.unwrap(), NICE);
+        assert_eq!(heard.await.unwrap(), before.max(NICE));
         assert_eq!(nice(), before);
     }
 }
