@@ -4,6 +4,7 @@
 //!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large, journal)
 //!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ │
 //!   reclaim ─────────────────────▶ reclaim.rs ───────────▶ │
+//!                                            merging.rs ──▶ │
 //!                                            directory.rs: whose directory is it, is it free
 //! ```
 //!
@@ -16,6 +17,7 @@
 mod committer;
 mod directory;
 mod group;
+mod merging;
 mod queue;
 mod reclaim;
 mod retire;

@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 use super::{
     Durability,
     group::Ledger,
+    merging::Merging,
     queue::{Closed, Group, Job, Queue},
     retire::Retiring,
     trees::Trees,
@@ -52,6 +53,13 @@ struct Shared {
     failure: Mutex<Option<String>>,
 }
 
+impl Shared {
+    fn poison(&self, error: &Error) {
+        self.failure.lock().get_or_insert_with(|| error.to_string());
+        self.queue.close(Closed::Poisoned);
+    }
+}
+
 /// See [`Stats`](crate::store::Stats).
 #[derive(Default)]
 pub struct Tallies {
@@ -64,8 +72,10 @@ impl Committer {
     pub fn start(trees: Trees, moment: Moment, durability: Durability) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (retiring, freeing) = Retiring::start()?;
+        let failing = shared.clone();
+        let (merging, merger) = Merging::start(trees.clone(), move |error| failing.poison(&error))?;
         // From here on the threads are owned, and ended if one of the others cannot be started.
-        let committer = Self { shared: shared.clone(), threads: Mutex::new(vec![freeing]) };
+        let committer = Self { shared: shared.clone(), threads: Mutex::new(vec![freeing, merger]) };
         let mut writer = Writer {
             shared: shared.clone(),
             trees,
@@ -73,6 +83,7 @@ impl Committer {
             durability,
             ledger: Ledger::default(),
             retiring,
+            merging,
             is_dirty: false,
         };
         let writing = Builder::new().name("mayfly-commit".to_owned()).spawn(move || writer.run())?;
@@ -149,6 +160,7 @@ struct Writer {
     durability: Durability,
     ledger: Ledger,
     retiring: Retiring,
+    merging: Merging,
     /// Whether something was written since the last sync.
     is_dirty: bool,
 }
@@ -162,14 +174,14 @@ impl Writer {
         let _poison = PoisonIfPanicking(self.shared.clone());
         while let Some(group) = self.shared.queue.next_group() {
             if let Err(error) = self.process(group) {
-                self.poison(error);
+                self.shared.poison(&error);
                 return;
             }
         }
         if self.is_dirty
             && let Err(error) = self.trees.persist()
         {
-            self.poison(error);
+            self.shared.poison(&error);
         }
     }
 
@@ -225,7 +237,9 @@ impl Writer {
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
         if self.ledger.flush(&self.trees, mode)? {
             self.moment.advance(&self.trees);
-            self.retiring.look(&self.trees);
+            if self.retiring.look(&self.trees) {
+                self.merging.ring();
+            }
             self.is_dirty = !is_synced;
             self.shared.tallies.groups.fetch_add(1, Relaxed);
         }
@@ -237,11 +251,6 @@ impl Writer {
         self.trees.persist()?;
         self.is_dirty = false;
         Ok(())
-    }
-
-    fn poison(&self, error: Error) {
-        self.shared.failure.lock().get_or_insert_with(|| error.to_string());
-        self.shared.queue.close(Closed::Poisoned);
     }
 }
 

@@ -192,7 +192,7 @@ impl Reclaim {
     clippy::disallowed_methods,
     reason = "on a thread that may block, waiting for threads without a clock"
 )]
-fn comes_true(looks_max: usize, is_true: impl Fn() -> bool) -> bool {
+pub fn comes_true(looks_max: usize, is_true: impl Fn() -> bool) -> bool {
     (0..looks_max).any(|_| {
         let found = is_true();
         if !found {

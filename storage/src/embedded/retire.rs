@@ -47,14 +47,16 @@ impl Retiring {
         Ok((Self { active: PerSpace::default(), sealed: Vec::new(), free }, thread))
     }
 
-    /// Looks for memtables that were replaced or let go. To be called after each group.
-    pub fn look(&mut self, trees: &Trees) {
+    /// Looks for memtables that were replaced or let go. To be called after each group. Whether one was replaced.
+    pub fn look(&mut self, trees: &Trees) -> bool {
+        let mut is_sealed = false;
         for space in [Space::Small, Space::Large] {
             let memtable = trees.of.of(space).tree.active_memtable();
             let id = memtable.id();
             let active = self.active.of_mut(space);
             if active.as_ref().is_none_or(|(active, _)| *active != id) {
                 let before = active.replace((id, Box::new(memtable)));
+                is_sealed |= before.is_some();
                 self.sealed.extend(before.map(|(_, memtable)| memtable));
             }
         }
@@ -62,6 +64,7 @@ impl Retiring {
             // Without the thread it is dropped here, late but well.
             let _ = self.free.send(memtable);
         }
+        is_sealed
     }
 }
 

@@ -11,7 +11,9 @@ use std::{
     sync::Arc,
 };
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode, compaction::Leveled,
+};
 
 use super::{EmbeddedOptions, directory, withered::Sweeping};
 use crate::{Error, Result, store::Space};
@@ -45,12 +47,14 @@ const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// library takes.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Threads of the library: the first one flushes, the others compact.
+/// Threads of the library: the first one flushes, the others would merge, which is done in `merging.rs`.
 ///
-/// With a single one flushes wait behind compactions: memory and journals pile up, and a start takes three times
-/// as long. A second one costs a quarter more processor time under full load, as the first polls while the other
-/// compacts. More bring nothing on few cores.
+/// In a directory of an earlier version they do merge, and with a single one flushes would wait behind that: memory and
+/// journals pile up, and a start takes three times as long.
 const WORKERS: usize = 2;
+
+/// The size of tables, and with it of levels, at which the workers would find something to merge: never.
+const TABLE_BYTES_NEVER: u64 = 1 << 50;
 
 /// One thing per space.
 #[derive(Clone, Default)]
@@ -123,7 +127,8 @@ impl Trees {
 }
 
 fn small_options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+    let never = Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(TABLE_BYTES_NEVER);
+    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).compaction_strategy(Arc::new(never))
 }
 
 fn large_options() -> KeyspaceCreateOptions {
@@ -131,7 +136,7 @@ fn large_options() -> KeyspaceCreateOptions {
         .separation_threshold(SEPARATE_BYTES_MIN)
         .staleness_threshold(HOLES_SHARE_MAX)
         .age_cutoff(HOLES_SHARE_OF_FILES);
-    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).with_kv_separation(Some(separation))
+    small_options().with_kv_separation(Some(separation))
 }
 
 /// What the library reports, as a failure of the medium.
