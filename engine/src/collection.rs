@@ -4,13 +4,13 @@
 //! partition. Indexes are made and dropped at any time, each with a number of its own that is never used again; a
 //! number stands in the keys of its entries, so entries of a dropped index cannot be mistaken for another's.
 //!
-//! The engine knows neither the filter language nor what a word or a place is. Where an index has a filter, or values that
-//! are derived from a document, whoever opened the engine has said how to read them ([`Predicates`]); what comes back must
-//! be a pure function of a document.
+//! The engine knows neither the filter language nor what a word or a place is, nor which texts people take for equal. Where
+//! an index has a filter, values that are derived from a document, or values that are compared by other rules, whoever
+//! opened the engine has said how to read them ([`Predicates`]); what comes back must be a pure function of a document.
 
 use std::sync::Arc;
 
-use bson::{RawBson, RawDocument};
+use bson::{RawBson, RawBsonRef, RawDocument};
 use mayfly_value::partition::PartitionKey;
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +22,20 @@ pub type Predicate = Arc<dyn Fn(&RawDocument) -> bool + Send + Sync>;
 /// The values of a document in a derived field, or why it cannot be in the index. None of them: it has no entries.
 pub type Derive = Arc<dyn Fn(&RawDocument) -> std::result::Result<Vec<RawBson>, String> + Send + Sync>;
 
-/// Reads the filters of partial indexes, and the definitions of indexes with a derived field.
+/// What stands in an index for a value, in the order that the index is in: the same for values that it takes for equal.
+/// Nothing: the value itself.
+pub type Fold = Arc<dyn Fn(RawBsonRef<'_>) -> Option<RawBson> + Send + Sync>;
+
+/// Reads the filters of partial indexes, and the definitions of indexes with a derived field or folded values.
 pub trait Predicates: Send + Sync + 'static {
     /// The filter as a function, or what is wrong with it.
     fn compile(&self, filter: &RawDocument) -> std::result::Result<Predicate, String>;
 
     /// What stands in the derived field of an index, by its definition.
     fn derive(&self, spec: &RawDocument) -> std::result::Result<Derive, String>;
+
+    /// How the values of a folded index are kept, by its definition.
+    fn fold(&self, spec: &RawDocument) -> std::result::Result<Fold, String>;
 }
 
 /// For engines without collections.
@@ -41,6 +48,10 @@ impl Predicates for NoPredicates {
 
     fn derive(&self, _: &RawDocument) -> std::result::Result<Derive, String> {
         Err("this engine was opened without kinds of indexes".into())
+    }
+
+    fn fold(&self, _: &RawDocument) -> std::result::Result<Fold, String> {
+        Err("this engine was opened without rules of comparison".into())
     }
 }
 
@@ -67,6 +78,9 @@ pub struct IndexRule {
     /// Documents without any of the fields have no entries.
     #[serde(default)]
     pub sparse: bool,
+    /// Values are kept as [`Predicates::fold`] says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub folded: bool,
     /// Only documents that this filter admits have entries, as BSON.
     #[serde(default, with = "hex_bytes", skip_serializing_if = "Vec::is_empty")]
     pub filter: Vec<u8>,
@@ -136,6 +150,15 @@ pub(crate) fn compile_derived(rule: &IndexRule, predicates: &dyn Predicates) -> 
     }
     let spec = RawDocument::from_bytes(&rule.spec)?;
     predicates.derive(spec).map(Some).map_err(Error::bad_request)
+}
+
+/// How the values of a rule are kept; nothing if as they are.
+pub(crate) fn compile_fold(rule: &IndexRule, predicates: &dyn Predicates) -> Result<Option<Fold>> {
+    if !rule.folded {
+        return Ok(None);
+    }
+    let spec = RawDocument::from_bytes(&rule.spec)?;
+    predicates.fold(spec).map(Some).map_err(Error::bad_request)
 }
 
 /// Bytes as text of hexadecimal digits, for JSON.

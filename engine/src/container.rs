@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::Timestamp,
-    collection::{Predicates, compile_derived, compile_filter},
+    collection::{Predicates, compile_derived, compile_filter, compile_fold},
     coverage::{Coverage, Covered},
     definition::{ContainerDefinition, IndexingMode, parse_path, parse_pattern},
     error::{Error, Result},
@@ -176,7 +176,8 @@ impl Container {
         let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
         let secondaries = definition.index_rules.iter().map(|rule| {
             let filter = compile_filter(&rule.filter, predicates)?;
-            Ok(Secondary::new(rule.clone(), filter, compile_derived(rule, predicates)?))
+            let (derive, fold) = (compile_derived(rule, predicates)?, compile_fold(rule, predicates)?);
+            Ok(Secondary::new(rule.clone(), filter, derive, fold))
         });
         let secondaries = secondaries.collect::<Result<_>>()?;
         let covered = Covered::new(&row.index.coverage);

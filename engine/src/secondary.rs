@@ -9,7 +9,7 @@ use mayfly_storage::store::Key;
 use mayfly_value::{digest, keycode, order::Order};
 
 use crate::{
-    collection::{Derive, FieldKind, IndexRule, Predicate},
+    collection::{Derive, FieldKind, Fold, IndexRule, Predicate},
     error::{Error, Result},
     keys::{DocumentKey, Shard},
 };
@@ -19,6 +19,7 @@ pub(crate) struct Secondary {
     pub rule: IndexRule,
     pub filter: Option<Predicate>,
     derive: Option<Derive>,
+    fold: Option<Fold>,
     paths: Vec<Vec<String>>,
 }
 
@@ -38,10 +39,15 @@ const UNIQUE_VALUE_BYTES_MAX: usize = 96;
 const KEYS_MAX: usize = 20_000;
 
 impl Secondary {
-    pub fn new(rule: IndexRule, filter: Option<Predicate>, derive: Option<Derive>) -> Self {
+    pub fn new(
+        rule: IndexRule,
+        filter: Option<Predicate>,
+        derive: Option<Derive>,
+        fold: Option<Fold>,
+    ) -> Self {
         let split = |path: &str| path.split('.').map(str::to_owned).collect();
         let paths = rule.fields.iter().map(|field| split(&field.path)).collect();
-        Self { rule, filter, derive, paths }
+        Self { rule, filter, derive, fold, paths }
     }
 
     /// The combinations of values that a document has in this index.
@@ -96,7 +102,7 @@ impl Secondary {
                 Some(derived) if field.kind == FieldKind::Derived => {
                     Value::Is(derived.as_raw_bson_ref()).push(&mut encoded, FieldKind::Up);
                 }
-                _ => value.push(&mut encoded, field.kind),
+                _ => self.as_kept(value, |value| value.push(&mut encoded, field.kind)),
             }
             if encoded.len() > KEY_BYTES_MAX {
                 encoded.truncate(KEY_BYTES_MAX);
@@ -104,6 +110,15 @@ impl Secondary {
             }
         }
         encoded
+    }
+
+    /// Shows a value as it is kept.
+    fn as_kept(&self, value: &Value<'_>, show: impl FnOnce(Value<'_>)) {
+        let folded = match (&self.fold, value) {
+            (Some(fold), Value::Is(value)) => fold(*value),
+            _ => None,
+        };
+        show(folded.as_ref().map_or(*value, |folded| Value::Is(folded.as_raw_bson_ref())));
     }
 
     /// The rows that no other document may have.
@@ -115,14 +130,16 @@ impl Secondary {
         for values in self.values(body)? {
             let mut encoded = Vec::with_capacity(32);
             for value in &values {
-                let start = encoded.len();
-                value.push(&mut encoded, FieldKind::Up);
-                if encoded.len() - start > UNIQUE_VALUE_BYTES_MAX
-                    && let Value::Is(value) = value
-                {
-                    encoded.truncate(start + UNIQUE_VALUE_BYTES_MAX);
-                    encoded.extend_from_slice(&digest::digest(*value));
-                }
+                self.as_kept(value, |value| {
+                    let start = encoded.len();
+                    value.push(&mut encoded, FieldKind::Up);
+                    if encoded.len() - start > UNIQUE_VALUE_BYTES_MAX
+                        && let Value::Is(value) = value
+                    {
+                        encoded.truncate(start + UNIQUE_VALUE_BYTES_MAX);
+                        encoded.extend_from_slice(&digest::digest(value));
+                    }
+                });
             }
             rows.push(shard.secondary_unique(self.rule.number, &encoded));
         }
@@ -274,13 +291,14 @@ mod tests {
             fields,
             unique: false,
             sparse: false,
+            folded: false,
             filter: Vec::new(),
             date_rule: None,
             is_default_ttl: false,
             building: false,
             spec: Vec::new(),
         };
-        Secondary::new(rule, None, None)
+        Secondary::new(rule, None, None, None)
     }
 
     fn shown(paths: &[&str], body: &RawDocument) -> String {

@@ -1,25 +1,34 @@
 //! Collation: strings compared as people of a language do, instead of by bytes.
 //!
-//! The hook through which a collation enters every comparison: a [`Collation`] holds a function that compares
-//! two strings. Strings inside objects and arrays compare by it too; field names never do.
+//! The hook through which a collation enters every comparison: a [`Collation`] compares two strings, and gives the key of
+//! one, by which those that it takes for equal are found in an index. Strings inside objects and arrays are compared by it
+//! too; field names never are.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use bson::RawBson;
+use bson::{Document, RawArrayBuf, RawBson, RawDocumentBuf};
 use mayfly_value::Order;
 use mayfly_value::order;
 
 use crate::values::{Ref, fields, items};
 
-/// Compares two strings.
-pub type CompareStrings = Arc<dyn Fn(&str, &str) -> Ordering + Send + Sync>;
+/// The order of strings.
+pub trait Strings: Send + Sync {
+    /// Compares two. A total order of classes of equal strings.
+    fn compare(&self, a: &str, b: &str) -> Ordering;
+
+    /// A text that compares to those of other strings, by its bytes, as the strings do.
+    fn key(&self, text: &str) -> String;
+}
 
 /// How strings compare.
 #[derive(Clone)]
 pub struct Collation {
-    compare: CompareStrings,
+    /// All that is said about it, so that the same rules are the same document.
+    spec: Document,
+    strings: Arc<dyn Strings>,
 }
 
 impl fmt::Debug for Collation {
@@ -29,9 +38,46 @@ impl fmt::Debug for Collation {
 }
 
 impl Collation {
-    /// A collation by a comparison of strings, which must be a total order of classes of equal strings.
-    pub fn new(compare: CompareStrings) -> Collation {
-        Collation { compare }
+    /// The collation that a document describes, by its order of strings.
+    pub fn new(spec: Document, strings: Arc<dyn Strings>) -> Collation {
+        Collation { spec, strings }
+    }
+
+    /// The description, with everything that goes without saying.
+    pub fn spec(&self) -> &Document {
+        &self.spec
+    }
+
+    /// A value with the keys of its strings instead of them, which compares as the value does by this collation. Nothing
+    /// if there are no strings in it.
+    pub fn fold(&self, value: Ref<'_>) -> Option<RawBson> {
+        self.fold_at(value, 0)
+    }
+
+    fn fold_at(&self, value: Ref<'_>, depth: usize) -> Option<RawBson> {
+        // Deeper values are compared as they are, see `compare_at`.
+        if depth > mayfly_value::foreign::DEPTH_MAX {
+            return None;
+        }
+        match value {
+            Ref::String(text) | Ref::Symbol(text) => Some(RawBson::String(self.strings.key(text))),
+            Ref::Array(list) => {
+                let mut folded = RawArrayBuf::new();
+                for item in items(list) {
+                    folded.push(self.fold_at(item, depth + 1).unwrap_or_else(|| RawBson::from(item)));
+                }
+                Some(RawBson::Array(folded))
+            }
+            Ref::Document(object) => {
+                let mut folded = RawDocumentBuf::new();
+                for (name, item) in fields(object) {
+                    let item = self.fold_at(item, depth + 1).unwrap_or_else(|| RawBson::from(item));
+                    folded.append(bson::raw::CString::try_from(name).ok()?, item);
+                }
+                Some(RawBson::Document(folded))
+            }
+            _ => None,
+        }
     }
 
     /// Compares two values in MongoDB's order, strings by this collation.
@@ -45,7 +91,7 @@ impl Collation {
             return order::compare(Order::Mongo, a, b);
         }
         match (a, b) {
-            (V::String(a) | V::Symbol(a), V::String(b) | V::Symbol(b)) => (self.compare)(a, b),
+            (V::String(a) | V::Symbol(a), V::String(b) | V::Symbol(b)) => self.strings.compare(a, b),
             (V::Array(a), V::Array(b)) => {
                 sequences(items(a), items(b), |a, b| self.compare_at(a, b, depth + 1))
             }

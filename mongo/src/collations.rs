@@ -1,8 +1,11 @@
 //! Collations as commands name them, by the tables of Unicode.
+//!
+//! Keys of strings stand in indexes on disk, and change with the tables: `keys_are_those_on_disk` fails then, and indexes
+//! with a collation have to be made anew.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, doc};
 use icu_collator::{
     Collator, CollatorBorrowed,
     options::{AlternateHandling, CaseLevel, CollatorOptions, Strength},
@@ -11,7 +14,7 @@ use icu_collator::{
 use icu_locale_core::Locale;
 
 use crate::{
-    collation::Collation,
+    collation::{Collation, Strings},
     failure::{Failure, Result},
 };
 
@@ -27,6 +30,9 @@ const KNOWN: &[&str] = &[
     "backwards",
     "version",
 ];
+
+/// The version of MongoDB's own tables, which clients expect to see. Where they differ from ours is not known to matter.
+const VERSION: &str = "57.1";
 
 /// The collation a document describes; nothing for the simple one, which compares bytes.
 pub fn parse(collation: &Document) -> Result<Option<Collation>> {
@@ -96,7 +102,47 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
     }
     let collator: CollatorBorrowed<'static> =
         Collator::try_new(preferences, options).map_err(|_| unknown())?;
-    Ok(Some(Collation::new(Arc::new(move |a, b| collator.compare(a, b)))))
+    Ok(Some(Collation::new(settled(collation, locale), Arc::new(Tables(collator)))))
+}
+
+/// A description with everything that goes without saying, as MongoDB shows it.
+fn settled(collation: &Document, locale: &str) -> Document {
+    let strength = match collation.get("strength") {
+        Some(Bson::Int64(number)) => *number as i32,
+        Some(Bson::Double(number)) => *number as i32,
+        Some(Bson::Int32(number)) => *number,
+        _ => 3,
+    };
+    let flag = |name: &str| collation.get_bool(name).unwrap_or(false);
+    let word = |name: &str, default: &'static str| collation.get_str(name).unwrap_or(default).to_owned();
+    doc! {
+        "locale": locale,
+        "caseLevel": flag("caseLevel"),
+        "caseFirst": word("caseFirst", "off"),
+        "strength": strength,
+        "numericOrdering": flag("numericOrdering"),
+        "alternate": word("alternate", "non-ignorable"),
+        "maxVariable": word("maxVariable", "punct"),
+        "normalization": flag("normalization"),
+        "backwards": false,
+        "version": VERSION,
+    }
+}
+
+/// The order of the tables.
+struct Tables(CollatorBorrowed<'static>);
+
+impl Strings for Tables {
+    fn compare(&self, a: &str, b: &str) -> Ordering {
+        self.0.compare(a, b)
+    }
+
+    fn key(&self, text: &str) -> String {
+        let mut key = Vec::new();
+        let Ok(()) = self.0.write_sort_key_to(text, &mut key);
+        // Digits, because a text of any bytes is none; they are in the order of what they stand for.
+        key.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 #[cfg(test)]
@@ -119,5 +165,35 @@ mod tests {
         assert_eq!(parse(&doc! { "locale": "en", "strength": 9 }).unwrap_err().code, 2);
         assert_eq!(parse(&doc! { "locale": "x" }).unwrap_err().code, 2);
         assert!(parse(&doc! {}).unwrap().is_none());
+    }
+
+    #[test]
+    fn keys_compare_as_texts_do() {
+        let texts = [
+            "", "a", "A", "á", "b", "ab", "a b", "ä", "z", "10", "9", "-9", "é", "e\u{301}", "ß", "ss", "日",
+            "\0",
+        ];
+        let number = |strength: i32, numeric: bool| doc! { "locale": "de", "strength": strength, "numericOrdering": numeric };
+        for collation in (1..=5).flat_map(|strength| [number(strength, false), number(strength, true)]) {
+            let collation = parse(&collation).unwrap().unwrap();
+            for (a, b) in texts.iter().flat_map(|a| texts.map(|b| (*a, b))) {
+                let (x, y) = (RawBsonRef::String(a), RawBsonRef::String(b));
+                let keys = [collation.fold(x).unwrap(), collation.fold(y).unwrap()];
+                let [first, second] = keys.each_ref().map(|key| key.as_str().unwrap());
+                assert_eq!(first.cmp(second), collation.compare(x, y), "{a:?} {b:?} {}", collation.spec());
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_those_on_disk() {
+        let collation = parse(&doc! { "locale": "en", "strength": 2 }).unwrap().unwrap();
+        let value = bson::rawdoc! { "x": ["Ann", 5, { "y": "é" }] };
+        let folded = collation.fold(RawBsonRef::Document(&value)).unwrap();
+        assert_eq!(
+            folded,
+            bson::RawBson::Document(bson::rawdoc! { "x": ["2b45450107", 5, { "y": "33014588" }] })
+        );
+        assert!(collation.fold(RawBsonRef::Int32(5)).is_none());
     }
 }

@@ -46,6 +46,7 @@ pub fn covered(
     let rules = collection.container.definition().index_rules.iter();
     let usable = rules.filter(|rule| {
         is_usable(rule)
+            && !rule.folded
             && hint.is_none_or(|hint| hint == rule.name)
             && (rule.filter.is_empty() || has_all(rule, &borrowed))
     });

@@ -12,16 +12,19 @@ pub fn failure(collection: &Collection, index: &str, spec: &Document, document: 
         values.insert(path, value_at(document, path));
     }
     let shown: Vec<String> = values.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect();
-    let collation = match spec.get_document("collation") {
-        Ok(collation) => format!("collation: {} ", text(&Bson::from(collation.clone()))),
-        Err(_) => String::new(),
-    };
+    let collation = spec.get_document("collation").ok();
+    let by = collation.map(|collation| format!("collation: {} ", text(&Bson::from(collation.clone()))));
     let message = format!(
-        "E11000 duplicate key error collection: {} index: {index} {collation}dup key: {{ {} }}",
+        "E11000 duplicate key error collection: {} index: {index} {}dup key: {{ {} }}",
         collection.namespace(),
+        by.unwrap_or_default(),
         shown.join(", ")
     );
-    Failure::new(11000, message).field("keyPattern", pattern).field("keyValue", values)
+    let failure = Failure::new(11000, message).field("keyPattern", pattern).field("keyValue", values);
+    match collation {
+        Some(collation) => failure.field("collation", collation.clone()),
+        None => failure,
+    }
 }
 
 /// The failure of an insert whose `_id` is taken.

@@ -3,10 +3,12 @@
 //! A definition is kept as the client gave it, with its numbers settled, beside the terms of the engine. An index on
 //! `_ts` with `expireAfterSeconds` is the collection's default time to live and nothing else.
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawDocument, doc};
 use mayfly_engine::collection::{FieldKind, IndexField, IndexRule};
 
 use crate::{
+    collation::Collation,
+    collations,
     failure::{Failure, Result},
     index_kinds::{Settled, settle},
     namespace::{Collection, id_index},
@@ -143,6 +145,11 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
             ));
         }
     }
+    let collation = match spec.get("collation") {
+        None => None,
+        Some(Bson::Document(collation)) => collations::parse(collation)?,
+        Some(_) => return Err(Failure::new(14, "The field 'collation' must be an object")),
+    };
     let mut shown = doc! { "v": 2, "key": key, "name": &name };
     for (option, value) in spec {
         if !shown.contains_key(option)
@@ -152,6 +159,10 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
             shown.insert(option, value.clone());
         }
     }
+    match &collation {
+        Some(collation) => shown.insert("collation", collation.spec().clone()),
+        None => shown.remove("collation"),
+    };
     for option in ["unique", "sparse", "hidden"] {
         if shown.contains_key(option) {
             match flag(option)? {
@@ -164,9 +175,11 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
         shown.insert("expireAfterSeconds", seconds as i32);
     }
     shown.extend(options);
+    let is_derived = fields.iter().any(|field| field.kind == FieldKind::Derived);
     let rule = IndexRule {
         number: 0,
         name,
+        folded: collation.is_some() && !is_derived,
         fields,
         unique,
         sparse,
@@ -177,6 +190,12 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
         spec: to_raw(&shown).into_bytes(),
     };
     Ok(Wanted { rule, spec: shown, expire_after })
+}
+
+/// The collation that a kept definition names.
+pub fn collation(spec: &RawDocument) -> Option<Collation> {
+    let collation = spec.get_document("collation").ok()?;
+    collations::parse(&Document::try_from(collation).ok()?).ok()?
 }
 
 fn key_fields(key: &Document) -> Result<Vec<IndexField>> {

@@ -1,7 +1,7 @@
 //! Where to look: from a filter to ranges of `_id` or of an index.
 //!
-//! A plan may be wider than the filter and is never narrower. Strings are only narrowed where no collation says what is
-//! equal; the values of a range are those of one type class. Indexes of words, places and all paths are asked in
+//! A plan may be wider than the filter and is never narrower. Strings are only narrowed where the index has them by the
+//! collation of the query, or both have none; the values of a range are those of one type class. Indexes of words, places and all paths are asked in
 //! `planner/searches.rs`.
 
 mod order;
@@ -20,6 +20,7 @@ use mayfly_value::order::{Order, compare, type_rank};
 pub use order::{in_order, is_in_place};
 
 use crate::{
+    collation::Collation,
     expression::Names,
     filter::{Bound, Condition, Filter},
     namespace::Collection,
@@ -52,13 +53,19 @@ const VALUES_MAX: usize = 10_000;
 const PREFIX_BYTES_MAX: usize = 2048;
 
 /// What to look at for a filter.
-pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Option<&str>) -> Plan {
+pub fn plan(
+    collection: &Collection,
+    filter: &Filter,
+    collation: Option<&Collation>,
+    hint: Option<&str>,
+) -> Plan {
     if !collection.container.is_collection() || hint == Some("$natural") {
         return Plan::Scan;
     }
     let narrowing = filter.narrowing();
-    let usable: Vec<&Condition<'_>> =
-        narrowing.all.iter().filter(|condition| !collated || plain(&condition.bound)).collect();
+    let all: Vec<&Condition<'_>> = narrowing.all.iter().collect();
+    let is_usable_anywhere = |condition: &&&Condition<'_>| collation.is_none() || plain(&condition.bound);
+    let usable: Vec<&Condition<'_>> = all.iter().filter(is_usable_anywhere).copied().collect();
     if hint.is_none_or(|hint| hint == "_id_")
         && let Some(plan) = by_id(&usable)
     {
@@ -74,7 +81,7 @@ pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Opti
         // Whoever names an index gets what it holds, also if that is not everything.
         let named = rules.find(|rule| rule.name == hint);
         return named.map_or(Plan::Scan, |rule| {
-            let narrowed = by_index(rule, &usable).map(|(_, plan)| plan);
+            let narrowed = by_index(rule, &all, collation).map(|(_, plan)| plan);
             // A derived field has no values for most documents: nobody means only the others.
             narrowed.unwrap_or_else(|| if has_derived(rule) { Plan::Scan } else { whole(rule) })
         });
@@ -82,7 +89,7 @@ pub fn plan(collection: &Collection, filter: &Filter, collated: bool, hint: Opti
     // A partial index lacks the documents that its filter does not admit. A sparse one lacks those without a value, and
     // only conditions that such documents fail make a range.
     let rules = rules.filter(|rule| rule.filter.is_empty() || has_all(rule, &usable));
-    let ranked = rules.filter_map(|rule| by_index(rule, &usable)).max_by_key(|(score, _)| *score);
+    let ranked = rules.filter_map(|rule| by_index(rule, &all, collation)).max_by_key(|(score, _)| *score);
     ranked.map_or(Plan::Scan, |(_, plan)| plan)
 }
 
@@ -227,8 +234,63 @@ pub(crate) fn shares_array(rule: &IndexRule, place: usize) -> bool {
     rule.fields.iter().take(place).any(|before| root(&before.path) == root(&field.path))
 }
 
+/// How the strings of a query stand in an index.
+#[derive(Clone, Copy)]
+enum Texts<'a> {
+    AsTheyAre,
+    Folded(&'a Collation),
+    /// By another collation than the query's.
+    Elsewhere,
+}
+
+impl<'a> Texts<'a> {
+    fn of(rule: &IndexRule, collation: Option<&'a Collation>) -> Self {
+        match (rule.folded, collation) {
+            (false, None) => Self::AsTheyAre,
+            (true, Some(collation)) if has_collation(rule, collation) => Self::Folded(collation),
+            _ => Self::Elsewhere,
+        }
+    }
+
+    /// Whether a condition tells where in the index to look.
+    fn narrow(self, bound: &Bound) -> bool {
+        match self {
+            Self::AsTheyAre => true,
+            // What begins with a text is no matter of collations.
+            Self::Folded(_) => !matches!(bound, Bound::Prefix(_)),
+            Self::Elsewhere => plain(bound),
+        }
+    }
+
+    /// A value as it stands in the index.
+    fn encode(self, value: &RawBson, kind: FieldKind) -> Vec<u8> {
+        let value = value.as_raw_bson_ref();
+        match self {
+            Self::Folded(collation) => {
+                let folded = collation.fold(value);
+                encode_bound(folded.as_ref().map_or(value, RawBson::as_raw_bson_ref), kind)
+            }
+            Self::AsTheyAre | Self::Elsewhere => encode_bound(value, kind),
+        }
+    }
+}
+
+fn has_collation(rule: &IndexRule, collation: &Collation) -> bool {
+    let spec = bson::RawDocument::from_bytes(&rule.spec).ok();
+    let own = spec.and_then(|spec| bson::Document::try_from(spec.get_document("collation").ok()?).ok());
+    own.as_ref() == Some(collation.spec())
+}
+
 /// The ranges of an index that a filter leaves, and how much they narrow.
-fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, Plan)> {
+fn by_index(
+    rule: &IndexRule,
+    conditions: &[&Condition<'_>],
+    collation: Option<&Collation>,
+) -> Option<(usize, Plan)> {
+    let texts = Texts::of(rule, collation);
+    let usable: Vec<&Condition<'_>> =
+        conditions.iter().filter(|condition| texts.narrow(&condition.bound)).copied().collect();
+    let conditions = &usable[..];
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut score = 0;
     let mut ranges = None;
@@ -248,8 +310,7 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
             if prefixes.len() * values.len() > VALUES_MAX {
                 break;
             }
-            let encoded: Vec<Vec<u8>> =
-                values.iter().map(|value| encode_bound(value.as_raw_bson_ref(), field.kind)).collect();
+            let encoded: Vec<Vec<u8>> = values.iter().map(|value| texts.encode(value, field.kind)).collect();
             prefixes = prefixes
                 .iter()
                 .flat_map(|prefix| encoded.iter().map(move |value| [&prefix[..], &value[..]].concat()))
@@ -261,7 +322,7 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
             break;
         }
         // One bound is enough: on an array, two bounds may be kept by two different items.
-        let range = on_field.find_map(|condition| one_sided(&condition.bound, field.kind));
+        let range = on_field.find_map(|condition| one_sided(&condition.bound, field.kind, texts));
         if let Some((low, high)) = range {
             score += 2;
             ranges = Some(
@@ -281,15 +342,13 @@ fn by_index(rule: &IndexRule, conditions: &[&Condition<'_>]) -> Option<(usize, P
 
 type Ends = (End<Vec<u8>>, End<Vec<u8>>);
 
-fn one_sided(bound: &Bound, kind: FieldKind) -> Option<Ends> {
+fn one_sided(bound: &Bound, kind: FieldKind, texts: Texts<'_>) -> Option<Ends> {
     let (low, high) = match bound {
         Bound::Above(value, _) if is_simple(value) => {
-            let from = encode_bound(value.as_raw_bson_ref(), kind);
-            (End::Included(from), End::Unbounded)
+            (End::Included(texts.encode(value, kind)), End::Unbounded)
         }
         Bound::Below(value, _) if is_simple(value) => {
-            let to = encode_bound(value.as_raw_bson_ref(), kind);
-            (End::Unbounded, End::Included(to))
+            (End::Unbounded, End::Included(texts.encode(value, kind)))
         }
         Bound::Prefix(text) if !text.is_empty() && kind == FieldKind::Up => {
             let mut from = encode_bound(RawBsonRef::String(text), kind);

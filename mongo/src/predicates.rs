@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use bson::{DateTime, RawDocument};
-use mayfly_engine::collection::{Derive, Predicate, Predicates};
+use mayfly_engine::collection::{Derive, Fold, Predicate, Predicates};
 
 use crate::{
     context::Context,
     expression::Names,
     failure::{Failure, Result},
     filter::Filter,
+    indexes,
 };
 
-/// Reads the filters of partial indexes, and the definitions of those with a derived field.
+/// Reads the filters of partial indexes, and the definitions of those with a derived field or a collation.
 pub struct Filters;
 
 impl Predicates for Filters {
@@ -27,6 +28,11 @@ impl Predicates for Filters {
 
     fn derive(&self, spec: &RawDocument) -> std::result::Result<Derive, String> {
         crate::derived::derive(spec)
+    }
+
+    fn fold(&self, spec: &RawDocument) -> std::result::Result<Fold, String> {
+        let collation = indexes::collation(spec).ok_or("the index has no collation")?;
+        Ok(Arc::new(move |value| collation.fold(value)))
     }
 }
 

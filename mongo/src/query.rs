@@ -113,7 +113,7 @@ impl Query {
     pub fn plan(&self) -> Plan {
         match &self.collection {
             Some(collection) => {
-                plan(collection, &self.filter, self.surroundings.collation.is_some(), self.hint.as_deref())
+                plan(collection, &self.filter, self.surroundings.collation.as_ref(), self.hint.as_deref())
             }
             None => Plan::Ids(Vec::new()),
         }

@@ -79,7 +79,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Failure::new(40414, "BSON field 'aggregate.pipeline' is missing but a required field")
     })?;
     if call.flag("explain")? {
-        return super::explain::pipeline(call, name, stages).await;
+        return super::explain::pipeline(call, name, stages, None).await;
     }
     let batch = match call.document("cursor")? {
         Some(cursor) => match cursor.get("batchSize")?.and_then(integer) {

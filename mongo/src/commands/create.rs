@@ -5,6 +5,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 use super::reply;
 use crate::{
     call::Call,
+    collations,
     failure::{Failure, Result},
     namespace,
 };
@@ -75,6 +76,12 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             options.insert(*name, Bson::try_from(value)?);
         }
     }
+    if let Ok(collation) = options.get_document("collation") {
+        match collations::parse(collation)? {
+            Some(collation) => options.insert("collation", collation.spec().clone()),
+            None => options.remove("collation"),
+        };
+    }
     if let Ok(index) = options.get_document("clusteredIndex") {
         let name = index.get_str("name").unwrap_or("_id_");
         let index = doc! { "v": 2, "key": { "_id": 1 }, "name": name, "unique": true };
@@ -129,9 +136,6 @@ pub fn check_options(call: &Call<'_>, options: &Document) -> Result<()> {
     }
     if let Ok(source) = options.get_str("viewOn") {
         crate::call::check_collection_name(&call.db, source)?;
-    }
-    if let Ok(collation) = options.get_document("collation") {
-        crate::collations::parse(collation)?;
     }
     Ok(())
 }

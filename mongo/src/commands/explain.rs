@@ -16,6 +16,19 @@ use crate::{
     stages,
 };
 
+/// What is explained.
+#[derive(Default)]
+struct Subject<'a> {
+    collection: &'a str,
+    filter: Option<&'a RawDocument>,
+    hint: Option<RawBsonRef<'a>>,
+    sort: Option<&'a RawDocument>,
+    /// Its own; the collection's if it has none.
+    collation: Option<&'a RawDocument>,
+    /// What is done with the documents that are found.
+    stage: Option<&'static str>,
+}
+
 /// Explains a command.
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let command = match call.get("explain")? {
@@ -42,21 +55,34 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             _ => None,
         })
     };
-    let statement = |list: &str| -> Result<Option<&RawDocument>> {
-        Ok(match command.get(list)? {
+    let whole = Subject {
+        collection: name.unwrap_or_default(),
+        hint: command.get("hint")?,
+        sort: part("sort")?,
+        collation: part("collation")?,
+        ..Subject::default()
+    };
+    let statement = |list: &str, stage: &'static str| -> Result<Subject<'_>> {
+        let first = match command.get(list)? {
             Some(RawBsonRef::Array(items)) => match items.into_iter().next().transpose()? {
-                Some(RawBsonRef::Document(first)) => first.get_document("q").ok(),
+                Some(RawBsonRef::Document(first)) => Some(first),
                 _ => None,
             },
             _ => None,
-        })
+        };
+        let part = |field: &str| first.and_then(|first| first.get_document(field).ok());
+        let hint = first.and_then(|first| first.get("hint").ok()?);
+        let (filter, sort, collation) = (part("q"), part("sort"), part("collation"));
+        Ok(Subject { collection: whole.collection, filter, hint, sort, collation, stage: Some(stage) })
     };
-    let (filter, stage) = match kind.as_str() {
-        "find" => (part("filter")?, None),
-        "count" | "distinct" => (part("query")?, Some("COUNT")),
-        "findAndModify" | "findandmodify" => (part("query")?, Some("UPDATE")),
-        "update" => (statement("updates")?, Some("UPDATE")),
-        "delete" => (statement("deletes")?, Some("DELETE")),
+    let subject = match kind.as_str() {
+        "find" => Subject { filter: part("filter")?, ..whole },
+        "count" | "distinct" => Subject { filter: part("query")?, stage: Some("COUNT"), ..whole },
+        "findAndModify" | "findandmodify" => {
+            Subject { filter: part("query")?, stage: Some("UPDATE"), ..whole }
+        }
+        "update" => statement("updates", "UPDATE")?,
+        "delete" => statement("deletes", "DELETE")?,
         "aggregate" => {
             let Some(RawBsonRef::Array(pipeline_stages)) = command.get("pipeline")? else {
                 return Err(Failure::new(
@@ -64,25 +90,29 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
                     "BSON field 'aggregate.pipeline' is missing but a required field",
                 ));
             };
-            return pipeline(call, name, pipeline_stages).await;
+            return pipeline(call, name, pipeline_stages, whole.collation).await;
         }
         other => return Err(Failure::new(20, format!("Explain failed due to unknown command: {other}"))),
     };
     let counts = verbosity != "queryPlanner";
-    let hint = command.get("hint")?;
-    let mut answer =
-        explained(call, name.unwrap_or_default(), filter, hint, stage, part("sort")?, counts).await?;
+    let mut answer = explained(call, subject, counts).await?;
     answer.insert("command", Document::try_from(command)?);
     reply(with_server(call, answer))
 }
 
 /// Explains a pipeline: its first stage, as far as it narrows.
-pub async fn pipeline(call: &Call<'_>, name: Option<&str>, list: &RawArray) -> Result<RawDocumentBuf> {
+pub async fn pipeline(
+    call: &Call<'_>,
+    name: Option<&str>,
+    list: &RawArray,
+    collation: Option<&RawDocument>,
+) -> Result<RawDocumentBuf> {
     let filter = match stages::first(list)? {
         Some(("$match", RawBsonRef::Document(filter))) => Some(filter),
         _ => None,
     };
-    let answer = explained(call, name.unwrap_or_default(), filter, None, None, None, true).await?;
+    let subject = Subject { collection: name.unwrap_or_default(), filter, collation, ..Subject::default() };
+    let answer = explained(call, subject, true).await?;
     let mut shown = vec![Bson::from(doc! { "$cursor": answer })];
     for stage in list {
         shown.push(Bson::try_from(stage?)?);
@@ -102,17 +132,10 @@ fn with_server(call: &Call<'_>, mut answer: Document) -> Document {
     answer
 }
 
-async fn explained(
-    call: &Call<'_>,
-    name: &str,
-    filter: Option<&RawDocument>,
-    hint: Option<RawBsonRef<'_>>,
-    stage: Option<&str>,
-    sort: Option<&RawDocument>,
-    counts: bool,
-) -> Result<Document> {
+async fn explained(call: &Call<'_>, subject: Subject<'_>, counts: bool) -> Result<Document> {
+    let Subject { collection: name, filter, hint, sort, collation, stage } = subject;
     let collection = namespace::seen(call, &call.db, name);
-    let surroundings = Surroundings::on(call, collection.as_ref())?;
+    let surroundings = Surroundings::on(call, collection.as_ref())?.collated(collation)?;
     let parsed = match filter {
         Some(filter) => Filter::parse(filter, &surroundings.names())?,
         None => Filter::all(),

@@ -25,18 +25,20 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     let lenient = call.flag("ignoreUnknownIndexOptions")?;
     let mut wanted = Vec::new();
+    let existing = namespace::seen(call, &call.db, name);
+    let options = existing.as_ref().map(Collection::options).unwrap_or_default();
     for spec in &specs {
-        let spec = Document::try_from(spec.as_ref())?;
+        let mut spec = Document::try_from(spec.as_ref())?;
+        if let (None, Some(collation)) = (spec.get("collation"), options.get("collation")) {
+            spec.insert("collation", collation.clone());
+        }
         let index = indexes::parse(&spec, lenient)?;
         if !index.rule.filter.is_empty() {
             predicates::check(&index.rule.filter)?;
         }
-        if let Ok(collation) = spec.get_document("collation") {
-            crate::collations::parse(collation)?;
-        }
         wanted.push(index);
     }
-    if let Some(existing) = namespace::seen(call, &call.db, name) {
+    if let Some(existing) = existing {
         if existing.view().is_some() {
             return Err(Failure::new(
                 166,
@@ -179,14 +181,6 @@ pub async fn build(call: &Call<'_>, collection: &Collection, wanted: Wanted) -> 
         let message =
             format!("only one text index per collection allowed, found existing text index \"{name}\"");
         return Err(Failure::new(67, message));
-    }
-    // What an index holds is compared byte by byte: it could not keep such a promise.
-    let (own, options) = (wanted.spec.get_document("collation").ok(), collection.options());
-    let collation = own.or(options.get_document("collation").ok());
-    if wanted.rule.unique
-        && collation.is_some_and(|collation| collation.get_str("locale").ok() != Some("simple"))
-    {
-        return Err(Failure::new(238, "a unique index with a collation is not supported"));
     }
     if !collection.container.is_collection() && !wanted.rule.is_default_ttl && expires.is_none() {
         let message = format!(

@@ -54,12 +54,13 @@ pub fn in_order(
     }
     let rules = collection.container.definition().index_rules.iter().filter(|rule| is_usable(rule));
     let rules: Vec<&IndexRule> = rules
-        .filter(|rule| hint.is_none_or(|hint| hint == rule.name))
+        .filter(|rule| !rule.folded && hint.is_none_or(|hint| hint == rule.name))
         .filter(|rule| rule.filter.is_empty() || has_all(rule, &conditions))
         .collect();
     let candidates = rules.iter().filter_map(|rule| along(rule, &conditions, order));
     let (score, plan, direction) = candidates.max_by_key(|(score, _, _)| *score)?;
-    let narrower = |rule: &&IndexRule| by_index(rule, &conditions).is_some_and(|(other, _)| other > score);
+    let narrower =
+        |rule: &&IndexRule| by_index(rule, &conditions, None).is_some_and(|(other, _)| other > score);
     (!rules.iter().any(narrower)).then_some((plan, direction))
 }
 

@@ -1,4 +1,4 @@
-//! Random documents in the order of an index: the same as gathered and sorted.
+//! Random documents in the order of an index, or found by one with a collation: the same as gathered, sorted and looked through.
 
 use bson::{Document, doc};
 use mayfly_value::bson;
@@ -72,6 +72,39 @@ proptest! {
             let mut gathered = find.clone();
             gathered.insert("hint", doc! { "$natural": 1 });
             prop_assert_eq!(ids(&server, &find), ids(&server, &gathered), "{}", find);
+        }
+    }
+    #[test]
+    fn an_index_with_a_collation_leaves_nothing_out(
+        documents in documents(),
+        words in prop::collection::vec(prop::sample::select(vec!["a", "A", "á", "ab", "AB", "b", "10", "9", ""]), 2..10),
+        strength in 1_i32..4,
+    ) {
+        let server = Ours::start();
+        let collation = doc! { "locale": "en", "strength": strength, "numericOrdering": strength == 1 };
+        server.command(&doc! { "createIndexes": "c", "indexes": [
+            { "key": { "a": 1, "b": -1 }, "name": "ab", "collation": &collation },
+            { "key": { "b": -1 }, "name": "b", "collation": &collation },
+        ] });
+        for document in documents {
+            server.command(&doc! { "insert": "c", "documents": [document] });
+        }
+        for (id, two) in (100..).zip(words.windows(2)) {
+            server.command(&doc! { "insert": "c", "documents": [{ "_id": id, "a": two[0], "b": [two[1], { "x": two[0] }] }] });
+        }
+        for word in words {
+            let conditions = [
+                doc! { "a": word }, doc! { "b": word }, doc! { "a": { "$gte": word } }, doc! { "b": { "$lt": word } },
+                doc! { "a": word, "b": { "$gt": word } }, doc! { "b": { "x": word } }, doc! { "a": { "$in": [word, 1] } },
+            ];
+            for filter in conditions {
+                let find = doc! { "find": "c", "filter": filter, "sort": { "_id": 1 }, "collation": &collation };
+                let plan = server.command(&doc! { "explain": find.clone(), "verbosity": "queryPlanner" });
+                prop_assert!(plan.to_string().contains("IXSCAN"), "{}", plan);
+                let mut gathered = find.clone();
+                gathered.insert("hint", doc! { "$natural": 1 });
+                prop_assert_eq!(ids(&server, &find), ids(&server, &gathered), "{}", find);
+            }
         }
     }
 }
