@@ -78,7 +78,9 @@ enum Part {
     Search,
 }
 
-#[tokio::main]
+// On one thread: a driver and who asks it are two tasks, and to hand each question and answer over between threads would take
+// longer than some answers do, for every server alike.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
     let options = Options::parse();
     let beside = std::env::current_exe()?.with_file_name(format!("mayfly{}", std::env::consts::EXE_SUFFIX));
