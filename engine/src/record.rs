@@ -21,6 +21,7 @@ use crate::{
 /// The layout written by this version.
 const FORMAT: u8 = 1;
 
+const FORMAT_AT: usize = 8;
 const ORDINAL_AT: usize = 9;
 const CREATED_AT: usize = 11;
 
@@ -120,26 +121,27 @@ impl Record {
         Ok((life, &bytes[Self::LIFE_AT + used..]))
     }
 
-    /// Reads stored bytes.
-    pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
-        const DAMAGED: Error = Error::Corrupt("a record cannot be read");
-        if bytes.len() < Self::LIFE_AT {
-            return Err(DAMAGED);
-        }
-        if bytes[8] != FORMAT {
+    /// What stored bytes say, without making a record of them: a walk with a filter meets many that it does not want.
+    pub(crate) fn glance(bytes: &[u8]) -> Result<(Life, &RawDocument)> {
+        if bytes.get(FORMAT_AT).is_some_and(|format| *format != FORMAT) {
             return Err(Error::Corrupt("a record has a layout this version does not know"));
         }
-        let (life, used) = Life::decode(&bytes[Self::LIFE_AT..]).ok_or(DAMAGED)?;
+        let (life, body) = Self::decode_life(bytes)?;
+        Ok((life, RawDocument::from_bytes(body)?))
+    }
+
+    /// Reads stored bytes.
+    pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
+        let (life, body) = Self::glance(&bytes)?;
+        let body_at = bytes.len() - body.as_bytes().len();
         let ordinal = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let record = Self {
+        Ok(Self {
             lsn: be_u64(&bytes),
             ordinal: ordinal(ORDINAL_AT),
             birth: Birth { lsn: be_u64(&bytes[CREATED_AT..]), ordinal: ordinal(CREATED_AT + 8) },
             life,
-            body: bytes.slice(Self::LIFE_AT + used..),
-        };
-        RawDocument::from_bytes(&record.body)?;
-        Ok(record)
+            body: bytes.slice(body_at..),
+        })
     }
 }
 

@@ -53,13 +53,26 @@ impl<'a> Iterator for Fields<'a> {
         if *kind == 0 {
             return None;
         }
-        let name_len = named.iter().position(|byte| *byte == 0)?;
+        let name_len = name_len(named)?;
         let (name, value) = named.split_at_checked(name_len)?;
         let value = value.get(1..)?;
         let (value, rest) = value.split_at_checked(value_len(*kind, value)?)?;
         self.rest = rest;
         Some(Field { kind: *kind, name, value })
     }
+}
+
+/// Where a name ends. Most are shorter than a word, and are looked at as one.
+fn name_len(named: &[u8]) -> Option<usize> {
+    if let Some(word) = named.first_chunk() {
+        let word = u64::from_le_bytes(*word);
+        // The lowest byte that is zero gets its top bit set, and none below it: only a borrow could, and there is none.
+        let zeros = word.wrapping_sub(u64::from_le_bytes([1; 8])) & !word & u64::from_le_bytes([0x80; 8]);
+        if zeros != 0 {
+            return Some(zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    named.iter().position(|byte| *byte == 0)
 }
 
 /// How many bytes a value takes.
@@ -146,6 +159,19 @@ mod tests {
         }
         assert_eq!(find(&document, "missing"), None);
         assert_eq!(find(&document, "lon"), None);
+    }
+
+    #[test]
+    fn names_of_every_length_are_found() {
+        for len in 0..20 {
+            // Bytes around those that a word's arithmetic could take for an end.
+            for byte in [0x01, b'a', 0x7F, 0x80, 0x81, 0xFF] {
+                let named = [&vec![byte; len][..], &[0, 1, 0, 0, 0, 0, 0, 0, 0]].concat();
+                assert_eq!(name_len(&named), Some(len), "{byte}");
+                assert_eq!(name_len(&named[..=len]), Some(len), "{byte}");
+                assert_eq!(name_len(&named[..len]), None, "{byte}");
+            }
+        }
     }
 
     #[test]

@@ -354,18 +354,18 @@ impl Walk<'_> {
                 Row { document, key, content: None, times: 1 }
             }
             (Leg::Main, Access::Records(_)) => {
-                let record = Record::decode(value)?;
-                if !self.cuts.is_live(&record.life) || key.len() <= PREFIX_LEN {
+                let (life, body) = Record::glance(&value)?;
+                if !self.cuts.is_live(&life) || key.len() <= PREFIX_LEN {
                     return Ok(None);
                 }
                 if let Some(Wanted::Document(is_wanted)) = self.wanted
-                    && !is_wanted(record.body())
+                    && !is_wanted(body)
                 {
                     page.refused += 1;
-                    page.refused_bytes += record.size() as usize;
+                    page.refused_bytes += body.as_bytes().len();
                     return Ok(None);
                 }
-                let content = Some(Content::Record(record));
+                let content = Some(Content::Record(Record::decode(value)?));
                 return Ok(Some(Row { document: key.slice(PREFIX_LEN..), key, content, times: 1 }));
             }
             (Leg::Main, Access::Index(access)) => {

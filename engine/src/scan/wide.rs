@@ -1,16 +1,20 @@
 //! A walk over records that several threads share: for a filter that lets few documents pass.
 //!
 //! Records lie by the hashes of their partition keys. Hashes are spread evenly, so a range of them tells about how many
-//! documents it has. What follows a position is cut into pieces of as many documents as a page may look at, each piece is
-//! walked by a thread of its own, and what they find is put together in order. A piece that has more than it should ends
-//! the page: what was found behind it is thrown away, and found again.
+//! documents it has. What follows a position is cut into pieces, several for each thread; whoever has walked one takes the
+//! next, so all are done at about the same time, and what they find is put together in order. A piece that has more than it
+//! should, or more documents than the page has room for, ends the page: no further one is begun, and what was found behind
+//! it is thrown away, and found again.
 //!
 //! Holds: the same documents in the same order as one thread finds, all of one snapshot. No more threads run than there
 //! are cores, whoever asks: one that finds them taken walks alone.
 
 use std::{
     panic::resume_unwind,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
     thread,
 };
 
@@ -36,11 +40,18 @@ use crate::{
     position::{After, Leg, Position},
 };
 
-/// Documents of a piece: some milliseconds of work, so that a thread pays off.
-const PIECE_DOCUMENTS: u64 = 10_000;
+/// Documents of a piece: about two milliseconds of work, which is the longest that a thread waits for another, and many
+/// times what it takes to find the start of a piece.
+const PIECE_DOCUMENTS: u64 = 2500;
+
+/// Smaller pieces are not worth looking for their start.
+const PIECE_DOCUMENTS_MIN: u64 = 500;
+
+/// Pieces for each thread of a page.
+const PIECES_EACH: usize = 8;
 
 /// What a piece may have at most. Where documents share few partition keys, pieces differ much.
-const PIECE_ENTRIES_MAX: usize = 2 * PIECE_DOCUMENTS as usize;
+const PIECE_ENTRIES_MAX: usize = 20_000;
 
 /// So many documents have to be left for threads to be worth their start.
 const LEFT_MIN: u64 = 2000;
@@ -57,30 +68,49 @@ const HASH_END: u64 = 1 << 62;
 /// Threads that help, in the whole process.
 static HELPERS: AtomicUsize = AtomicUsize::new(0);
 
+/// Asked for once: the answer is read from several files.
+static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+
 /// The right to use some threads.
 struct Helpers(usize);
 
 impl Helpers {
     /// As many as there are, up to `wanted`.
     fn take(wanted: usize) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let free = |busy: usize| wanted.min(cores.saturating_sub(1).saturating_sub(busy));
-        let taken =
-            HELPERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| Some(busy + free(busy)));
+        let free = |busy: usize| wanted.min(CORES.saturating_sub(1).saturating_sub(busy));
+        let taken = HELPERS.fetch_update(Relaxed, Relaxed, |busy| Some(busy + free(busy)));
         Self(taken.map_or(0, free))
     }
 }
 
 impl Drop for Helpers {
     fn drop(&mut self) {
-        HELPERS.fetch_sub(self.0, Ordering::Relaxed);
+        HELPERS.fetch_sub(self.0, Relaxed);
     }
 }
 
 /// The pieces of a walk and where it goes on after all of them.
 struct Pieces {
+    slot: u16,
     ranges: Vec<HashRange>,
     next: Option<Position>,
+}
+
+impl Pieces {
+    /// Where a walk goes on after the first `count` of them.
+    fn after(&self, count: usize) -> Option<Position> {
+        match self.ranges.get(count) {
+            Some(range) => Some(start_of(self.slot, range)),
+            None => self.next.clone(),
+        }
+    }
+}
+
+/// The place before the first document of a piece.
+fn start_of(slot: u16, range: &HashRange) -> Position {
+    let mut key = Vec::new();
+    keycode::push_bytes(&mut key, &range.start.0);
+    Position { after: After::Key(key), ..Position::start_of(slot) }
 }
 
 impl Opened {
@@ -110,14 +140,18 @@ impl Opened {
         if helpers.0 == 0 {
             return Ok(None);
         }
-        let Some(pieces) = self.pieces(within, position, helpers.0 + 1).await? else { return Ok(None) };
+        let threads = helpers.0 + 1;
+        let Some(pieces) = self.pieces(within, position, threads * PIECES_EACH).await? else {
+            return Ok(None);
+        };
         let accesses: Vec<_> = pieces.ranges.iter().cloned().map(Access::Records).collect();
         let walks = accesses.iter().map(|access| {
             let walk = self.walk(access, direction);
             Walk { wanted, entries_max: PIECE_ENTRIES_MAX, ..walk }
         });
-        let found = walk_all(&walks.collect::<Vec<_>>(), position, limit)?;
-        Ok(Some(joined(found, pieces.next, limit)))
+        let found = Shared::new(walks.collect(), position, limit, threads).walked()?;
+        let next = pieces.after(found.len());
+        Ok(Some(joined(found, next, limit)))
     }
 
     /// Cuts what follows `position` in its slot into at most `count` pieces. None if there is too little left.
@@ -135,10 +169,11 @@ impl Opened {
         let (low, high) = (bound(usize::from(slot)), bound(usize::from(slot) + 1));
         let end = within.end.as_ref().map_or(high, |end| top(end).min(high));
         let start = top(&Epk(keycode::take_bytes(key)?.0));
-        let piece = u128::from(high - low) * u128::from(PIECE_DOCUMENTS) / u128::from(documents);
+        let share = |of: u64| u128::from(high - low) * u128::from(of) / u128::from(documents);
         // What is left is shared evenly if it is less than the threads could do.
         let left = u128::from(end.saturating_sub(start));
-        let piece = piece.min(left.div_ceil(count as u128)).max(1);
+        let even = left.div_ceil(count as u128).max(share(PIECE_DOCUMENTS_MIN));
+        let piece = share(PIECE_DOCUMENTS).min(even).max(1);
         if left * u128::from(documents) < u128::from(LEFT_MIN) * u128::from(high - low) {
             return Ok(None);
         }
@@ -158,14 +193,12 @@ impl Opened {
             if is_last {
                 let slots = within.slots(container);
                 let next = slots.iter().find(|other| **other > slot).map(|slot| Position::start_of(*slot));
-                return Ok(Some(Pieces { ranges, next }));
+                return Ok(Some(Pieces { slot, ranges, next }));
             }
             from = end.unwrap_or_default();
         }
-        let mut key = Vec::new();
-        keycode::push_bytes(&mut key, &from.0);
-        let next = Some(Position { after: After::Key(key), ..Position::start_of(slot) });
-        Ok(Some(Pieces { ranges, next }))
+        let next = Some(start_of(slot, &HashRange { start: from, end: None }));
+        Ok(Some(Pieces { slot, ranges, next }))
     }
 }
 
@@ -184,29 +217,75 @@ fn epk(top: u64) -> Epk {
 
 type Walked = (Page, Option<Position>);
 
-/// Runs each walk on a thread: the first one, which goes on at `position`, on this.
-fn walk_all(walks: &[Walk<'_>], position: &Position, limit: PageLimit) -> Result<Vec<Walked>> {
-    let runtime = Handle::current();
-    let Some((first, others)) = walks.split_first() else { return Err(Error::internal("no walks")) };
-    block_in_place(|| {
-        thread::scope(|scope| {
-            let runtime = &runtime;
-            let spawn = |walk| {
-                let work = move || runtime.block_on(Walk::page(walk, None, limit, true));
-                thread::Builder::new().name("scan".into()).spawn_scoped(scope, work)
-            };
-            let running: Vec<_> = others.iter().map(spawn).collect();
-            let mut pages = vec![runtime.block_on(first.page(Some(position.clone()), limit, true))?];
-            for (thread, walk) in running.into_iter().zip(others) {
-                pages.push(match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
-                    // No thread to be had: it is done here.
-                    Err(_) => runtime.block_on(walk.page(None, limit, true))?,
-                });
+/// Walks that follow each other, and how far threads are with them.
+struct Shared<'a> {
+    walks: Vec<Walk<'a>>,
+    /// Where the first one goes on.
+    position: &'a Position,
+    limit: PageLimit,
+    threads: usize,
+    /// Walks that somebody has begun, besides the first one of each thread.
+    taken: AtomicUsize,
+    /// Documents that were found, and their bytes.
+    rows: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Whether what follows would be thrown away.
+    is_over: AtomicBool,
+}
+
+impl<'a> Shared<'a> {
+    fn new(walks: Vec<Walk<'a>>, position: &'a Position, limit: PageLimit, threads: usize) -> Self {
+        let (taken, rows, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { walks, position, limit, threads, taken, rows, bytes, is_over: AtomicBool::new(false) }
+    }
+
+    /// Runs the walks, from the first on as far as the page has room: what each of them found.
+    fn walked(&self) -> Result<Vec<Walked>> {
+        let runtime = Handle::current();
+        let mut found = block_in_place(|| {
+            thread::scope(|scope| {
+                let runtime = &runtime;
+                let spawn = |n| {
+                    let work = move || self.work(runtime, n);
+                    (n, thread::Builder::new().name("scan".into()).spawn_scoped(scope, work))
+                };
+                let running: Vec<_> = (1..self.threads).map(spawn).collect();
+                let mut found = self.work(runtime, 0)?;
+                for (n, thread) in running {
+                    found.extend(match thread {
+                        Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
+                        // No thread to be had: its first walk is done here.
+                        Err(_) => self.work(runtime, n)?,
+                    });
+                }
+                Ok::<_, Error>(found)
+            })
+        })?;
+        found.sort_unstable_by_key(|(n, _)| *n);
+        Ok(found.into_iter().map(|(_, walked)| walked).collect())
+    }
+
+    /// Does the walk `n`, and then whichever nobody has begun. So those that were begun are the first ones.
+    fn work(&self, runtime: &Handle, mut n: usize) -> Result<Vec<(usize, Walked)>> {
+        let mut done = Vec::new();
+        while let Some(walk) = self.walks.get(n) {
+            let position = (n == 0).then(|| self.position.clone());
+            let walked = runtime.block_on(walk.page(position, self.limit, true));
+            let has_room = walked.as_ref().is_ok_and(|(page, next)| {
+                let (rows, bytes) = (page.found.len(), page.bytes);
+                let rows = rows + self.rows.fetch_add(rows, Relaxed);
+                let bytes = bytes + self.bytes.fetch_add(bytes, Relaxed);
+                next.is_none() && rows < self.limit.rows && bytes < self.limit.bytes
+            });
+            self.is_over.fetch_or(!has_room, Relaxed);
+            done.push((n, walked?));
+            if self.is_over.load(Relaxed) {
+                break;
             }
-            Ok(pages)
-        })
-    })
+            n = self.threads + self.taken.fetch_add(1, Relaxed);
+        }
+        Ok(done)
+    }
 }
 
 /// One page of several that follow each other.
