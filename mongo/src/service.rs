@@ -80,7 +80,7 @@ impl Mongo {
             sessions: Sessions::default(),
             snapshots: Snapshots::default(),
             cursors: Cursors::default(),
-            cluster_time: ClusterTime::default(),
+            cluster_time: ClusterTime::new(engine.clone()),
             counters: Counters::default(),
             fail_points: FailPoints::default(),
             gates: Gates::default(),

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::{
     change_stream::{Definition, Happening},
+    failure::Result,
     namespace,
     service::Mongo,
 };
@@ -85,16 +86,23 @@ impl Drafts {
     }
 
     /// The collection is wanted by somebody else.
-    pub fn claim(&self, mongo: &Mongo, db: &str, name: &str, in_transaction: bool, now: Timestamp) -> Claim {
+    pub async fn claim(
+        &self,
+        mongo: &Mongo,
+        db: &str,
+        name: &str,
+        in_transaction: bool,
+        now: Timestamp,
+    ) -> Result<Claim> {
         let is_open = match self.0.lock().get(&named(db, name)) {
-            None => return Claim::None,
+            None => return Ok(Claim::None),
             Some(draft) => draft.owner.is_some(),
         };
         if in_transaction || !is_open {
-            return Claim::Refused;
+            return Ok(Claim::Refused);
         }
-        self.publish(mongo, &[named(db, name)], now);
-        Claim::Taken
+        self.publish(mongo, &[named(db, name)], now).await?;
+        Ok(Claim::Taken)
     }
 
     /// The names of what a session's transaction has made.
@@ -105,17 +113,18 @@ impl Drafts {
     }
 
     /// The transaction has committed: what it made is there.
-    pub fn commit(&self, mongo: &Mongo, session: &[u8], now: Timestamp) {
-        self.publish(mongo, &self.of(session), now);
+    pub async fn commit(&self, mongo: &Mongo, session: &[u8], now: Timestamp) -> Result<()> {
+        self.publish(mongo, &self.of(session), now).await
     }
 
-    fn publish(&self, mongo: &Mongo, names: &[Name], now: Timestamp) {
+    async fn publish(&self, mongo: &Mongo, names: &[Name], now: Timestamp) -> Result<()> {
         for name in names {
             let draft = self.0.lock().remove(name);
             for definition in draft.into_iter().flat_map(|draft| draft.told) {
-                mongo.streams.tell(mongo, Happening::Define(Box::new(definition)), now);
+                mongo.streams.tell(mongo, Happening::Define(Box::new(definition)), now).await?;
             }
         }
+        Ok(())
     }
 
     /// The transaction has been aborted: nobody sees what it made any more.
