@@ -10,7 +10,7 @@
 //!
 //! Dropping a container removes its row and leaves a row that it was there; its data goes later, in the background
 //! ([`crate::reap`]). Nobody can see it meanwhile, because every key begins with the container's number. A log stays for as long as
-//! its events would have, for those who follow it.
+//! its events would have, if somebody noted its end ([`crate::notes`]).
 
 use std::{
     collections::BTreeMap,
@@ -257,7 +257,7 @@ impl Catalog {
         for container in &containers {
             deletes.extend(self.shelf().keys_below(container.id));
             deletes.push(keys::container(database.id, container.name()));
-            puts.push(self.dropped_row(container)?);
+            puts.push(self.dropped_row(container, notes)?);
         }
         self.announce(&containers).await?;
         self.commit(guards, puts, deletes, Error::Contention).await?;
@@ -344,7 +344,7 @@ impl Catalog {
         let (mut puts, mut deletes) = self.noting(notes).await?;
         deletes.push(keys::container(current.database, current.name()));
         deletes.extend(self.shelf().keys_below(current.id));
-        puts.push(self.dropped_row(&current)?);
+        puts.push(self.dropped_row(&current, notes)?);
         self.announce(std::slice::from_ref(&current)).await?;
         self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
         self.names.write().containers.remove(&(current.database, current.name().to_owned()));
@@ -449,7 +449,7 @@ impl Catalog {
         match &target {
             Some(target) => {
                 guards.push(target.guard());
-                puts.push(self.dropped_row(target)?);
+                puts.push(self.dropped_row(target, notes)?);
                 deletes.extend(self.shelf().keys_below(target.id));
             }
             None => guards.push(Guard { key, expect: Expect::Absent }),
@@ -464,8 +464,9 @@ impl Catalog {
         self.publish(Container::new(current.id, database.id, version, row, &*self.predicates)?)
     }
 
-    fn dropped_row(&self, container: &Container) -> Result<Put> {
-        let minutes = container.definition().log_minutes;
+    /// What is left of a container. Its log stays if somebody has noted its end, for those who follow it.
+    fn dropped_row(&self, container: &Container, notes: &[Vec<u8>]) -> Result<Put> {
+        let minutes = container.definition().log_minutes.filter(|_| !notes.is_empty());
         let log_until = minutes.map(|minutes| self.told().seconds() + u64::from(minutes) * 60);
         DroppedRow { slots: container.slots(), log_until, only_log: false }.put(container.id)
     }

@@ -23,7 +23,7 @@ use crate::{
     keys,
 };
 
-/// What kind of resource. The numbers are bytes on disk.
+/// What kind of resource. The numbers are bytes on disk; 8 is a watch ([`crate::watch`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum KeptKind {
@@ -41,8 +41,6 @@ pub enum KeptKind {
     Trigger = 6,
     /// A user-defined function of a container.
     UserDefinedFunction = 7,
-    /// A name under which new collections keep a log; it belongs to nobody.
-    Watch = 8,
 }
 
 /// A kept resource.

@@ -1,7 +1,7 @@
 //! Watches: names under which new collections keep a log from their beginning.
 //!
 //! Somebody who follows a database wants to see what comes into it later too, whichever node makes it. A watch is a row of the catalog,
-//! of the kind that is only kept ([`KeptKind::Watch`]) and belongs to nobody. Whoever makes a collection does so by the
+//! of the kind that is only kept ([`crate::kept`]) and belongs to nobody. Whoever makes a collection does so by the
 //! catalog as it is stored, so none is made without its log beside a watch. A watch ends by itself if it is not renewed.
 
 use mayfly_storage::store::Key;
@@ -13,12 +13,15 @@ use crate::{
     clock::Timestamp,
     engine::Engine,
     error::{Error, Result},
-    kept::{Kept, KeptKind, Row},
+    kept::{Kept, Row},
     keys,
 };
 
 /// Watches belong to the catalog itself.
 const NOBODY: u32 = 0;
+
+/// Their kind among what is kept: no front-end's own.
+const WATCH: u8 = 8;
 
 /// A watch lasts so many times the minutes of the logs under it, and is renewed when half of them is used up: so it lasts for as long
 /// as anybody may go on from what they have seen.
@@ -78,7 +81,7 @@ impl Engine {
         }
         let life = u64::from(minutes) * 60;
         for _ in 0..ATTEMPTS_MAX {
-            let current = self.kept_named(KeptKind::Watch, NOBODY, &name).ok();
+            let current = self.catalog().shelf().get(NOBODY, WATCH, &name).cloned();
             let left =
                 current.as_ref().and_then(Watch::of).map(|watch| watch.until.saturating_sub(now.seconds()));
             if left.is_some_and(|left| left > life * LIVES - life / 2) {
@@ -101,13 +104,12 @@ impl Engine {
 impl Catalog {
     async fn keep_watch(&self, name: &str, minutes: u32, now: Timestamp) -> Result<()> {
         let _one = self.changing().await?;
-        let kind = KeptKind::Watch as u8;
-        let key = keys::kept(NOBODY, kind, name);
+        let key = keys::kept(NOBODY, WATCH, name);
         let until = now.seconds() + u64::from(minutes) * 60 * LIVES;
         let value = serde_json::to_value(Watch { until, minutes });
         let value: Value = value.map_err(|error| Error::internal(error.to_string()))?;
         let row = Row { modified: now.seconds(), value };
-        let current = self.shelf().get(NOBODY, kind, name).cloned();
+        let current = self.shelf().get(NOBODY, WATCH, name).cloned();
         let put = match &current {
             Some(kept) => changed_row(key, kept.id, &row)?,
             None => new_row(key, &row)?,
@@ -115,15 +117,15 @@ impl Catalog {
         let has_ended = |kept: &Kept| Watch::of(kept).is_none_or(|watch| watch.until <= now.seconds());
         let ended: Vec<String> = {
             let shelf = self.shelf();
-            let ended = shelf.of_kind(NOBODY, kind).filter(|kept| kept.name != name && has_ended(kept));
+            let ended = shelf.of_kind(NOBODY, WATCH).filter(|kept| kept.name != name && has_ended(kept));
             ended.take(REMOVED_MAX).map(|kept| kept.name.clone()).collect()
         };
-        let deletes: Vec<Key> = ended.iter().map(|name| keys::kept(NOBODY, kind, name)).collect();
+        let deletes: Vec<Key> = ended.iter().map(|name| keys::kept(NOBODY, WATCH, name)).collect();
         let version = self.commit(Vec::new(), vec![put], deletes, Error::Contention).await?;
         let id = current.map_or_else(|| number(version), |kept| Ok(kept.id))?;
         let mut shelf = self.shelf_mut();
-        ended.iter().for_each(|name| shelf.remove(NOBODY, kind, name));
-        shelf.insert(kind, Kept::new(id, NOBODY, name, row, version));
+        ended.iter().for_each(|name| shelf.remove(NOBODY, WATCH, name));
+        shelf.insert(WATCH, Kept::new(id, NOBODY, name, row, version));
         Ok(())
     }
 
@@ -131,7 +133,7 @@ impl Catalog {
     pub fn watched(&self, database: &str, name: Option<&str>, now: Timestamp) -> Option<u32> {
         let shelf = self.shelf();
         let find = |watched: Watched<'_>| {
-            let watch = Watch::of(shelf.get(NOBODY, KeptKind::Watch as u8, &watched.name())?)?;
+            let watch = Watch::of(shelf.get(NOBODY, WATCH, &watched.name())?)?;
             (watch.until > now.seconds()).then_some(watch.minutes)
         };
         let named = name.and_then(|name| find(Watched::Collection(database, name)));

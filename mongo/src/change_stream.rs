@@ -85,8 +85,13 @@ impl Streams {
     /// Notes something that has happened.
     pub async fn tell(&self, mongo: &Mongo, happening: Happening, now: Timestamp) -> Result<()> {
         let notes = self.notes(mongo, &[happening], now).await?;
+        self.write(mongo, &notes).await
+    }
+
+    /// Writes notes of what has happened.
+    pub async fn write(&self, mongo: &Mongo, notes: &[Vec<u8>]) -> Result<()> {
         if !notes.is_empty() {
-            mongo.engine.write_notes(&notes).await?;
+            mongo.engine.write_notes(notes).await?;
             self.stir();
         }
         Ok(())

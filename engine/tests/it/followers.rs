@@ -66,7 +66,7 @@ async fn the_log_of_a_container_that_is_gone_stays_as_long_as_its_events_would()
     for id in ["1", "2"] {
         world.create("a", &format!(r#"{{"id": "{id}"}}"#)).await.unwrap();
     }
-    world.engine().delete_container(&container, None).await.unwrap();
+    world.engine().delete_container_noting(&container, &notes(&["dropped"])).await.unwrap();
     world.reap().await.unwrap();
     world.reopen().await.unwrap();
     world.reap().await.unwrap();

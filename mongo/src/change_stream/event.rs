@@ -20,20 +20,38 @@ pub struct Standing {
     /// The change of the catalog whose happenings were the last, and how many of them were seen; none is all.
     pub happening: (u64, u32),
     /// Whether that ended the stream.
-    pub ended: bool,
+    pub end: End,
+}
+
+/// How far a stream has come in ending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// It goes on.
+    #[default]
+    Open,
+    /// What ends it has been told, and that it ends has not.
+    Next,
+    /// It has been told.
+    Told,
 }
 
 /// The first byte of a token.
 const GOES_ON: u8 = 3;
 /// The first byte of the token of an event that ended its stream.
 const ENDED: u8 = 4;
+/// The first byte of the token of the event before that.
+const ENDS: u8 = 5;
 /// The same of tokens that have the time of the last happening, instead of its number, from before happenings were kept.
 const OLD: [u8; 2] = [1, 2];
 
 impl Standing {
     /// The token.
     pub fn to_token(&self) -> Document {
-        let mut bytes = vec![if self.ended { ENDED } else { GOES_ON }];
+        let mut bytes = vec![match self.end {
+            End::Open => GOES_ON,
+            End::Next => ENDS,
+            End::Told => ENDED,
+        }];
         bytes.extend_from_slice(&self.happening.0.to_be_bytes());
         bytes.extend_from_slice(&self.happening.1.to_be_bytes());
         for (container, (lsn, seen)) in &self.commits {
@@ -65,7 +83,7 @@ impl Standing {
         let (version, rest) = bytes.split_first().ok_or_else(unknown)?;
         let is_old = OLD.contains(version);
         let head = if is_old { 8 } else { 12 };
-        let is_known = is_old || [GOES_ON, ENDED].contains(version);
+        let is_known = is_old || [GOES_ON, ENDED, ENDS].contains(version);
         if !is_known || rest.len() < head || (rest.len() - head) % 16 != 0 {
             return Err(unknown());
         }
@@ -79,7 +97,12 @@ impl Standing {
             (number(&bytes[..4]) as u32, (number(&bytes[4..12]), number(&bytes[12..16]) as u32))
         };
         let commits = commits.chunks(16).map(commit).collect();
-        Ok(Self { happening, commits, ended: [ENDED, OLD[1]].contains(version) })
+        let end = match *version {
+            ENDS => End::Next,
+            version if version == ENDED || version == OLD[1] => End::Told,
+            _ => End::Open,
+        };
+        Ok(Self { happening, commits, end })
     }
 }
 

@@ -11,7 +11,7 @@ use mayfly_engine::{DocumentId, Error as EngineError, Event, HashRange, LogPage,
 
 use super::{
     Happening, Subject, Told,
-    event::event_document,
+    event::{End, event_document},
     merge::{Merge, Next, Queue},
     source::{ChangeSource, Scope},
     too_old,
@@ -254,28 +254,32 @@ impl ChangeSource {
             }
             Next::Happening(told) => {
                 let (number, ordinal) = told.number;
+                let is_told = std::mem::take(&mut self.only_end);
                 self.standing.happening = (number, u32::from(ordinal) + 1);
                 let is_early = self.not_before.is_some_and(|from| told.moment < moment(from));
                 if !is_early && self.shows(&told.happening) {
-                    self.happens(told);
+                    self.happens(told, is_told);
                 }
             }
         }
     }
 
     /// Makes a happening ready, and the end of the stream if it ends it.
-    fn happens(&mut self, told: &Told) {
+    fn happens(&mut self, told: &Told, is_told: bool) {
         self.latest = self.latest.max(told.moment);
         let told = &Told { moment: self.latest, ..told.clone() };
-        let event = told.event(self.standing.to_token());
-        self.ready.push_back((to_raw(&event), self.standing.clone()));
         self.ended = match &told.happening {
             Happening::Drop { .. } | Happening::Rename { .. } => matches!(self.scope, Scope::Collection(..)),
             Happening::DropDatabase { .. } => matches!(self.scope, Scope::Database(_)),
             Happening::Define(_) => false,
         };
+        self.standing.end = if self.ended { End::Next } else { End::Open };
+        if !is_told {
+            let event = told.event(self.standing.to_token());
+            self.ready.push_back((to_raw(&event), self.standing.clone()));
+        }
         if self.ended {
-            self.standing.ended = true;
+            self.standing.end = End::Told;
             let last = told.invalidate(self.standing.to_token());
             self.ready.push_back((to_raw(&last), self.standing.clone()));
         }

@@ -8,7 +8,7 @@ use bson::{
 use mayfly_engine::Timestamp;
 
 use super::{
-    event::{Standing, Wishes},
+    event::{End, Standing, Wishes},
     too_old,
 };
 use crate::{
@@ -73,6 +73,8 @@ pub struct ChangeSource {
     given: Standing,
     /// Nothing comes after this.
     pub(super) ended: bool,
+    /// What happened next has been told already, and not that it ended the stream.
+    pub(super) only_end: bool,
 }
 
 /// Opens a stream.
@@ -159,6 +161,7 @@ pub async fn open(
         ready: VecDeque::new(),
         given: Standing::default(),
         ended: false,
+        only_end: false,
     };
     source.begin(call, options).await?;
     source.given = source.standing.clone();
@@ -171,12 +174,20 @@ impl ChangeSource {
             match options.get(name)? {
                 Some(RawBsonRef::Document(token)) => {
                     self.standing = Standing::from_token(token, call.mongo.engine.catalog_version())?;
-                    if name == "resumeAfter" && self.standing.ended {
+                    if name == "resumeAfter" && self.standing.end == End::Told {
                         let message = "Attempting to resume a change stream using 'resumeAfter' is not allowed from an \
                                        invalidate notification.";
                         return Err(Failure::new(260, message));
                     }
-                    self.standing.ended = false;
+                    if self.standing.end == End::Next {
+                        // Once more before what ends it, of which only the end is left to tell.
+                        let (number, seen) = self.standing.happening;
+                        let before =
+                            if seen > 1 { (number, seen - 1) } else { (number.saturating_sub(1), 0) };
+                        self.standing.happening = before;
+                        self.only_end = true;
+                    }
+                    self.standing.end = End::Open;
                     return Ok(());
                 }
                 Some(_) => {
@@ -261,6 +272,10 @@ impl Source for ChangeSource {
 
     fn waits(&self) -> bool {
         !self.ended || !self.ready.is_empty()
+    }
+
+    fn outlives_collection(&self) -> bool {
+        true
     }
 
     fn fields(&self) -> Document {

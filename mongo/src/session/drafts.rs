@@ -101,7 +101,9 @@ impl Drafts {
         if in_transaction || !is_open {
             return Ok(Claim::Refused);
         }
-        self.publish(mongo, &[named(db, name)], now).await?;
+        let notes = mongo.streams.notes(mongo, &self.told(&[named(db, name)]), now).await?;
+        self.cancel(db, name);
+        mongo.streams.write(mongo, &notes).await?;
         Ok(Claim::Taken)
     }
 
@@ -112,19 +114,24 @@ impl Drafts {
         own.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The transaction has committed: what it made is there.
-    pub async fn commit(&self, mongo: &Mongo, session: &[u8], now: Timestamp) -> Result<()> {
-        self.publish(mongo, &self.of(session), now).await
+    /// What to note of all that a transaction has made, from before its documents.
+    pub async fn notes(&self, mongo: &Mongo, session: &[u8], now: Timestamp) -> Result<Vec<Vec<u8>>> {
+        let told = self.told(&self.of(session));
+        mongo.streams.notes(mongo, &told, now).await
     }
 
-    async fn publish(&self, mongo: &Mongo, names: &[Name], now: Timestamp) -> Result<()> {
-        for name in names {
-            let draft = self.0.lock().remove(name);
-            for definition in draft.into_iter().flat_map(|draft| draft.told) {
-                mongo.streams.tell(mongo, Happening::Define(Box::new(definition)), now).await?;
-            }
+    fn told(&self, names: &[Name]) -> Vec<Happening> {
+        let drafts = self.0.lock();
+        let definitions = names.iter().filter_map(|name| drafts.get(name)).flat_map(|draft| &draft.told);
+        definitions.map(|definition| Happening::Define(Box::new(definition.clone()))).collect()
+    }
+
+    /// The transaction has committed: what it made is there.
+    pub async fn commit(&self, mongo: &Mongo, session: &[u8], notes: &[Vec<u8>]) -> Result<()> {
+        for name in self.of(session) {
+            self.0.lock().remove(&name);
         }
-        Ok(())
+        mongo.streams.write(mongo, notes).await
     }
 
     /// The transaction has been aborted: nobody sees what it made any more.

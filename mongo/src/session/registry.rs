@@ -330,10 +330,11 @@ impl Sessions {
             return Err(no_such(number));
         }
         let pending: Vec<Pending> = txn.writes.lock().values().cloned().collect();
+        let notes = self.drafts.notes(call.mongo, &session.id, call.now).await?;
         let done = call.mongo.engine.commit_pending(&pending, call.now).await;
         *txn.stage.lock() = if done.is_ok() { Stage::Committed } else { Stage::Aborted };
         let told = match &done {
-            Ok(_) => self.drafts.commit(call.mongo, &session.id, call.now).await,
+            Ok(_) => self.drafts.commit(call.mongo, &session.id, &notes).await,
             Err(_) => Ok(()),
         };
         self.release(&session.id, &txn);
