@@ -127,8 +127,11 @@ mod tests {
         Told { number: (number, 0), moment, wall: Timestamp(0), after, happening }
     }
 
-    fn order(queues: &[(u32, &[(u64, u64)], bool)], told: &[Told], through: u64) -> String {
-        let queue = |(container, events, more): &(u32, &[(u64, u64)], bool)| Queue {
+    /// A container, its events (commit and moment), and whether there are more.
+    type Log<'a> = (u32, &'a [(u64, u64)], bool);
+
+    fn order(queues: &[Log<'_>], told: &[Told], through: u64) -> String {
+        let queue = |(container, events, more): &Log<'_>| Queue {
             container: *container,
             events: events.iter().map(|(commit, moment)| (*commit, *moment, ())).collect(),
             more: *more,
@@ -146,14 +149,14 @@ mod tests {
 
     #[test]
     fn the_earliest_is_first() {
-        let queues: [(u32, &[_], bool); 2] = [(1, &[(1, 10), (2, 30)], false), (2, &[(1, 20)], false)];
+        let queues: [Log<'_>; 2] = [(1, &[(1, 10), (2, 30)], false), (2, &[(1, 20)], false)];
         assert_eq!(order(&queues, &[], 100), "1.1 2.1 1.2");
         assert_eq!(order(&queues, &[], 20), "1.1 2.1");
     }
 
     #[test]
     fn a_note_stands_among_the_commits_of_its_collection_whatever_the_clocks_say() {
-        let queues: [(u32, &[_], bool); 1] = [(1, &[(1, 10), (2, 20), (3, 30)], false)];
+        let queues: [Log<'_>; 1] = [(1, &[(1, 10), (2, 20), (3, 30)], false)];
         assert_eq!(order(&queues, &[told(5, 99, 1, 1)], 100), "1.1 n5 1.2 1.3");
         assert_eq!(order(&queues, &[told(5, 1, 1, 2)], 100), "1.1 1.2 n5 1.3");
         assert_eq!(order(&queues, &[told(5, 25, 9, 0)], 100), "1.1 1.2 n5 1.3");
@@ -161,13 +164,13 @@ mod tests {
 
     #[test]
     fn notes_keep_their_order_also_if_they_were_looked_up_in_another() {
-        let queues: [(u32, &[_], bool); 1] = [(1, &[(1, 10), (2, 20), (3, 30)], false)];
+        let queues: [Log<'_>; 1] = [(1, &[(1, 10), (2, 20), (3, 30)], false)];
         assert_eq!(order(&queues, &[told(5, 15, 1, 2), told(6, 15, 1, 1)], 100), "1.1 1.2 n5 n6 1.3");
     }
 
     #[test]
     fn nothing_comes_after_the_end_of_what_was_read_of_a_log() {
-        let queues: [(u32, &[_], bool); 2] = [(1, &[(1, 10)], true), (2, &[(1, 5), (2, 20)], false)];
+        let queues: [Log<'_>; 2] = [(1, &[(1, 10)], true), (2, &[(1, 5), (2, 20)], false)];
         assert_eq!(order(&queues, &[], 100), "2.1 1.1");
     }
 }
