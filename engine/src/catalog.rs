@@ -8,8 +8,9 @@
 //! is guarded by the counter that this node has seen, and made again if another node was quicker. A container's rules
 //! reach the other nodes by the floor of its slots, which is raised before the rules change ([`Store::raise_floor`]).
 //!
-//! Dropping a container removes its row and leaves a note; its data goes later, in the background ([`crate::reap`]).
-//! Nobody can see it meanwhile, because every key begins with the container's number.
+//! Dropping a container removes its row and leaves a row that it was there; its data goes later, in the background
+//! ([`crate::reap`]). Nobody can see it meanwhile, because every key begins with the container's number. A log stays for as long as
+//! its events would have, if somebody noted its end ([`crate::notes`]).
 
 use std::{
     collections::BTreeMap,
@@ -73,6 +74,16 @@ struct DatabaseRow {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct DroppedRow {
     pub slots: u32,
+    /// The second up to which its log is kept, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_until: Option<u64>,
+    /// Whether there is nothing left but the log.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub only_log: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[derive(Default)]
@@ -225,23 +236,28 @@ impl Catalog {
         Ok(database)
     }
 
-    pub async fn delete_database(&self, name: &str, if_match: Option<IfMatch>) -> Result<()> {
-        change!(self, self.remove_database(name, if_match))
+    pub async fn delete_database(
+        &self,
+        name: &str,
+        if_match: Option<IfMatch>,
+        notes: &[Vec<u8>],
+    ) -> Result<()> {
+        change!(self, self.remove_database(name, if_match, notes))
     }
 
-    async fn remove_database(&self, name: &str, if_match: Option<IfMatch>) -> Result<()> {
+    async fn remove_database(&self, name: &str, if_match: Option<IfMatch>, notes: &[Vec<u8>]) -> Result<()> {
         let database = self.database(name).ok_or(Error::NotFound(Resource::Database))?;
         check_etag(if_match, database.etag())?;
         let containers = self.containers(database.id);
         let key = keys::database(name);
         let guards = vec![Guard { key: key.clone(), expect: Expect::Version(database.version) }];
-        let mut deletes = vec![key];
-        let mut puts = Vec::new();
+        let (mut puts, mut deletes) = self.noting(notes).await?;
+        deletes.push(key);
         deletes.extend(self.shelf().keys_below(database.id));
         for container in &containers {
             deletes.extend(self.shelf().keys_below(container.id));
             deletes.push(keys::container(database.id, container.name()));
-            puts.push(dropped_row(container)?);
+            puts.push(self.dropped_row(container, notes)?);
         }
         self.announce(&containers).await?;
         self.commit(guards, puts, deletes, Error::Contention).await?;
@@ -275,12 +291,15 @@ impl Catalog {
     async fn add_container(
         &self,
         database: &Database,
-        definition: ContainerDefinition,
+        mut definition: ContainerDefinition,
         slots: u32,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
         if self.container(database.id, &definition.name).is_some() {
             return Err(Error::Exists(Resource::Container));
+        }
+        if definition.collection.is_some() && definition.log_minutes.is_none() {
+            definition.log_minutes = self.watched(&database.name, Some(&definition.name), now);
         }
         let key = keys::container(database.id, &definition.name);
         let row = ContainerRow {
@@ -305,16 +324,27 @@ impl Catalog {
         self.publish(Container::new(number(version)?, database.id, version, row, &*self.predicates)?)
     }
 
-    pub async fn delete_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
-        change!(self, self.remove_container(container, if_match))
+    pub async fn delete_container(
+        &self,
+        container: &Container,
+        if_match: Option<IfMatch>,
+        notes: &[Vec<u8>],
+    ) -> Result<()> {
+        change!(self, self.remove_container(container, if_match, notes))
     }
 
-    async fn remove_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
+    async fn remove_container(
+        &self,
+        container: &Container,
+        if_match: Option<IfMatch>,
+        notes: &[Vec<u8>],
+    ) -> Result<()> {
         let current = self.current(container)?;
         check_etag(if_match, current.etag())?;
-        let mut deletes = vec![keys::container(current.database, current.name())];
+        let (mut puts, mut deletes) = self.noting(notes).await?;
+        deletes.push(keys::container(current.database, current.name()));
         deletes.extend(self.shelf().keys_below(current.id));
-        let puts = vec![dropped_row(&current)?];
+        puts.push(self.dropped_row(&current, notes)?);
         self.announce(std::slice::from_ref(&current)).await?;
         self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
         self.names.write().containers.remove(&(current.database, current.name().to_owned()));
@@ -337,7 +367,7 @@ impl Catalog {
                 return Ok(false);
             }
         }
-        self.remove_container(&current, None).await?;
+        self.remove_container(&current, None, &[]).await?;
         Ok(true)
     }
 
@@ -384,9 +414,10 @@ impl Catalog {
         database: &Database,
         name: &str,
         replace: bool,
+        notes: &[Vec<u8>],
     ) -> Result<Arc<Container>> {
         check_name(name)?;
-        change!(self, self.move_container(container, database, name, replace))
+        change!(self, self.move_container(container, database, name, replace, notes))
     }
 
     async fn move_container(
@@ -395,6 +426,7 @@ impl Catalog {
         database: &Database,
         name: &str,
         replace: bool,
+        notes: &[Vec<u8>],
     ) -> Result<Arc<Container>> {
         let current = self.current(container)?;
         let target = self.container(database.id, name);
@@ -403,16 +435,21 @@ impl Catalog {
         }
         let mut row = current.row.clone();
         row.definition.name = name.to_owned();
+        if row.definition.collection.is_some() && row.definition.log_minutes.is_none() {
+            row.definition.log_minutes = self.watched(&database.name, Some(name), self.told());
+            row.log_left &= row.definition.log_minutes.is_none();
+        }
         let key = keys::container(database.id, name);
         let database_guard =
             Guard { key: keys::database(&database.name), expect: Expect::Version(database.version) };
         let mut guards = vec![current.guard(), database_guard];
-        let mut puts = vec![changed_row(key.clone(), current.id, &row)?];
-        let mut deletes = vec![keys::container(current.database, current.name())];
+        let (mut puts, mut deletes) = self.noting(notes).await?;
+        puts.push(changed_row(key.clone(), current.id, &row)?);
+        deletes.push(keys::container(current.database, current.name()));
         match &target {
             Some(target) => {
                 guards.push(target.guard());
-                puts.push(dropped_row(target)?);
+                puts.push(self.dropped_row(target, notes)?);
                 deletes.extend(self.shelf().keys_below(target.id));
             }
             None => guards.push(Guard { key, expect: Expect::Absent }),
@@ -425,6 +462,23 @@ impl Catalog {
         }
         self.names.write().containers.remove(&(current.database, current.name().to_owned()));
         self.publish(Container::new(current.id, database.id, version, row, &*self.predicates)?)
+    }
+
+    /// What is left of a container. Its log stays if somebody has noted its end, for those who follow it.
+    fn dropped_row(&self, container: &Container, notes: &[Vec<u8>]) -> Result<Put> {
+        let minutes = container.definition().log_minutes.filter(|_| !notes.is_empty());
+        let log_until = minutes.map(|minutes| self.told().seconds() + u64::from(minutes) * 60);
+        DroppedRow { slots: container.slots(), log_until, only_log: false }.put(container.id)
+    }
+
+    /// The latest time anybody has been told.
+    pub fn told(&self) -> Timestamp {
+        self.timeline.told()
+    }
+
+    /// What is stored, at one moment.
+    pub async fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        Ok(self.store.snapshot().await?)
     }
 
     /// Containers that were dropped and still have data.
@@ -582,10 +636,12 @@ pub(crate) fn changed_row(key: Key, id: u32, row: &impl Serialize) -> Result<Put
     Ok(Put { key, value: encode_row(u64::from(id), row)?, marks: vec![mark] })
 }
 
-fn dropped_row(container: &Container) -> Result<Put> {
-    let row = DroppedRow { slots: container.slots() };
-    let value = serde_json::to_vec(&row).map_err(|error| Error::internal(error.to_string()))?;
-    Ok(Put { key: keys::dropped(container.id), value, marks: Vec::new() })
+impl DroppedRow {
+    /// The row, as it is put.
+    pub fn put(&self, container: u32) -> Result<Put> {
+        let value = serde_json::to_vec(self).map_err(|error| Error::internal(error.to_string()))?;
+        Ok(Put { key: keys::dropped(container), value, marks: Vec::new() })
+    }
 }
 
 pub(crate) fn number(seq: u64) -> Result<u32> {

@@ -219,10 +219,10 @@ impl<'a> Changes<'a> {
     }
 
     /// Adds an event to the container's log.
-    pub fn log(&mut self, event: &Event) {
+    pub fn log(&mut self, event: &Event, moment: u64) {
         self.batch.puts.push(Put {
             key: self.shard.sequenced(Family::Log, FROM_COMMIT, self.events),
-            value: event.encode(),
+            value: event.encode(moment),
             marks: vec![mark(MarkAt::Key(SEQ_IN_KEY))],
         });
         self.events += 1;

@@ -78,11 +78,13 @@ impl Engine {
 
     async fn pending_batch(&self, changes: &[Pending], now: Timestamp) -> Result<Batch> {
         let mut whole = Batch::default();
+        // All of a transaction happens at one moment.
+        let moment = self.next_moment(now);
         for id in containers_of(changes) {
             let of_container: Vec<&Pending> = changes.iter().filter(|c| c.container.id == id).collect();
             let Some(first) = of_container.first() else { continue };
             let container = self.renewed(&first.container).await?;
-            let batch = self.collection_batch(&container, &of_container, now).await?;
+            let batch = self.collection_batch(&container, &of_container, moment, now).await?;
             join(&mut whole, batch)?;
         }
         Ok(whole)
@@ -92,6 +94,7 @@ impl Engine {
         &self,
         container: &Container,
         pending: &[&Pending],
+        moment: u64,
         now: Timestamp,
     ) -> Result<Batch> {
         let partition = container.locate(&collection::whole())?;
@@ -120,12 +123,8 @@ impl Engine {
             if let (Some(expired), None) = (&stored, live)
                 && logs
             {
-                changes.log(&Event::expired(
-                    now.seconds(),
-                    &document,
-                    expired,
-                    container.ttl().expired_at(&expired.life, &cuts),
-                ));
+                let at = container.ttl().expired_at(&expired.life, &cuts);
+                changes.log(&Event::expired(now.seconds(), &document, expired, at), moment);
             }
             if stored.is_some() || after.is_some() {
                 changes.add(&Change {
@@ -144,7 +143,8 @@ impl Engine {
                 (None, None) => continue,
             };
             if logs {
-                changes.log(&Event::new(kind, now.seconds(), &document, live, after.as_ref()));
+                let event = Event::new(kind, now.seconds(), &document, live, after.as_ref());
+                changes.log(&event, moment);
             }
         }
         changes

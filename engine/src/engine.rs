@@ -28,6 +28,7 @@ use crate::{
     keys::{CATALOG, DocumentId, DocumentKey, Family, Shard},
     load::Load,
     metrics::Metrics,
+    moment::Moments,
     purge::{MASS, Marks},
     record::Record,
     timeline::Timeline,
@@ -52,6 +53,7 @@ struct Inner {
     catalog: Catalog,
     timeline: Arc<Timeline>,
     ids: Arc<dyn Ids>,
+    moments: Moments,
     metrics: Metrics,
     load: Load,
     read_only: AtomicBool,
@@ -104,6 +106,7 @@ impl Builder {
             catalog,
             timeline,
             ids: self.ids,
+            moments: Moments::default(),
             metrics: Metrics::default(),
             load: Load::default(),
             read_only: AtomicBool::new(false),
@@ -192,6 +195,11 @@ impl Engine {
         &self.inner.purge_marks
     }
 
+    /// The order of what happens.
+    pub(crate) fn moments(&self) -> &Moments {
+        &self.inner.moments
+    }
+
     /// How many documents are worth a sweep.
     pub(crate) fn mass(&self) -> u64 {
         self.inner.mass
@@ -242,7 +250,12 @@ impl Engine {
 
     /// Drops a database and all its containers.
     pub async fn delete_database(&self, name: &str, if_match: Option<IfMatch>) -> Result<()> {
-        self.catalog().delete_database(name, if_match).await
+        self.catalog().delete_database(name, if_match, &[]).await
+    }
+
+    /// Drops a database and notes it.
+    pub async fn delete_database_noting(&self, name: &str, notes: &[Vec<u8>]) -> Result<()> {
+        self.catalog().delete_database(name, None, notes).await
     }
 
     /// The containers of a database, by name.
@@ -308,21 +321,27 @@ impl Engine {
             .await
     }
 
-    /// Gives a container another name, perhaps in another database; with `replace`, in place of the one that has it.
+    /// Gives a container another name, perhaps in another database; with `replace`, in place of the one that has it. Notes it.
     pub async fn rename_container(
         &self,
         container: &Container,
         database: &Database,
         name: &str,
         replace: bool,
+        notes: &[Vec<u8>],
     ) -> Result<Arc<Container>> {
         self.check_writable()?;
-        self.catalog().rename_container(container, database, name, replace).await
+        self.catalog().rename_container(container, database, name, replace, notes).await
     }
 
     /// Drops a container. Its documents are gone at once; their space comes back in the background.
     pub async fn delete_container(&self, container: &Container, if_match: Option<IfMatch>) -> Result<()> {
-        self.catalog().delete_container(container, if_match).await
+        self.catalog().delete_container(container, if_match, &[]).await
+    }
+
+    /// Drops a container and notes it.
+    pub async fn delete_container_noting(&self, container: &Container, notes: &[Vec<u8>]) -> Result<()> {
+        self.catalog().delete_container(container, None, notes).await
     }
 
     /// Deletes a container, unless somebody has written to it; whether it is gone.

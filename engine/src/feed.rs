@@ -144,6 +144,19 @@ impl Engine {
         }
     }
 
+    /// One page of what a container that was dropped has left of a slot's log. Nothing is left when its time is up.
+    pub async fn log_left(&self, container: u32, slot: u16, after: u64, rows_max: usize) -> Result<LogPage> {
+        let shard = Shard { container, slot };
+        let snapshot = self.store().snapshot().await?;
+        let rows = commits_after(&*snapshot, shard, Family::Log, after, rows_max).await?;
+        let mut page = LogPage { events: Vec::new(), position: after, more: rows.more };
+        for (key, value) in &rows.rows {
+            page.position = sequence_of(key)?.0;
+            page.events.push((page.position, Event::decode(value)?));
+        }
+        Ok(page)
+    }
+
     /// The last commit of a slot's feed or log before `start`.
     async fn feed_start(&self, shard: Shard, start: FeedStart) -> Result<u64> {
         match start {

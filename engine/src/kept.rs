@@ -23,7 +23,7 @@ use crate::{
     keys,
 };
 
-/// What kind of resource. The numbers are bytes on disk.
+/// What kind of resource. The numbers are bytes on disk; 8 is a watch ([`crate::watch`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum KeptKind {
@@ -60,6 +60,10 @@ pub struct Kept {
 }
 
 impl Kept {
+    pub(crate) fn new(id: u32, owner: u32, name: &str, row: Row, version: u64) -> Self {
+        Self { id, owner, name: name.to_owned(), value: row.value, modified: row.modified, version }
+    }
+
     /// Changes with every change.
     pub fn etag(&self) -> Etag {
         Etag::new(self.id, u16::MAX, self.version)
@@ -67,9 +71,9 @@ impl Kept {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row {
-    modified: u64,
-    value: Value,
+pub(crate) struct Row {
+    pub modified: u64,
+    pub value: Value,
 }
 
 /// Kept resources in memory, by owner, kind and name.
@@ -107,6 +111,26 @@ impl Shelf {
             self.drop_below(id);
             self.0.remove(&key);
         }
+    }
+
+    /// One of them.
+    pub fn get(&self, owner: u32, kind: u8, name: &str) -> Option<&Kept> {
+        self.0.get(&(owner, kind, name.to_owned()))
+    }
+
+    /// Those of one kind and owner.
+    pub fn of_kind(&self, owner: u32, kind: u8) -> impl Iterator<Item = &Kept> {
+        self.of_owner(owner).filter(move |((_, found, _), _)| *found == kind).map(|(_, kept)| kept)
+    }
+
+    /// Takes one in.
+    pub fn insert(&mut self, kind: u8, kept: Kept) {
+        self.0.insert((kept.owner, kind, kept.name.clone()), kept);
+    }
+
+    /// Forgets one.
+    pub fn remove(&mut self, owner: u32, kind: u8, name: &str) {
+        self.0.remove(&(owner, kind, name.to_owned()));
     }
 
     fn of_owner(&self, owner: u32) -> impl Iterator<Item = (&(u32, u8, String), &Kept)> {

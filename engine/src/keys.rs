@@ -27,6 +27,7 @@
 //! | `Record` | document | lsn, header, life, body | large |
 //! | `Log` | lsn, ordinal | an event with its images | large |
 //! | `Database`, `Container`, `Kept`, `Dropped`, `Horizon`, `Format` | names or numbers | definitions | small |
+//! | `Note` | number of a change of the catalog, ordinal | what a front-end wrote down of it | small |
 //!
 //! *document* is the effective partition key hash, escaped and terminated, then the id to the end of the key.
 //! `docs/format.md` draws the bytes.
@@ -93,11 +94,13 @@ pub enum Family {
     Format = 0x44,
     /// Small resources that are only kept.
     Kept = 0x45,
+    /// What front-ends wrote down of changes.
+    Note = 0x46,
 }
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
@@ -122,6 +125,7 @@ impl Family {
         Self::Horizon,
         Self::Format,
         Self::Kept,
+        Self::Note,
     ];
 
     fn space(self) -> Space {

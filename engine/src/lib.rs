@@ -39,6 +39,8 @@ mod keys;
 pub mod load;
 mod log;
 mod metrics;
+mod moment;
+mod notes;
 pub mod patch;
 mod position;
 mod purge;
@@ -52,6 +54,7 @@ pub mod ttl;
 mod usage;
 mod vector;
 mod view;
+mod watch;
 mod write;
 
 pub use access::{Access, Across, HashRange, IndexAccess, IndexName, Lookup, Reliance, ValueRange};
@@ -75,6 +78,7 @@ pub use keys::DocumentId;
 pub use log::{Event, EventKind};
 pub use mayfly_storage::store::{Direction, PageLimit};
 pub use metrics::{ContainerMetrics, Metrics};
+pub use notes::{Note, Notes};
 pub use position::Position;
 pub use purge::{Pace, Purged};
 pub use record::{Birth, Lifetime, Record};
@@ -86,6 +90,7 @@ pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl, TtlChange};
 pub use usage::{Amount, Usage};
 pub use view::View;
+pub use watch::Watched;
 pub use write::{
     Decide, Decision, Effect, InvalidTtl, Modify, Operation, Outcome, Receipt, Refused, Transaction,
 };

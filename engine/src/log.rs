@@ -4,8 +4,10 @@
 //! expiries included, kept for as many minutes as its definition says.
 //!
 //! ```text
-//!   kind:u8  ts:u64  expired at:u64  previous lsn:u64  document:len u16 + bytes  current:len u32 + BSON  previous:…
+//!   kind:u8  ts:u64  expired at:u64  previous lsn:u64  document:len u16 + bytes  current:len u32 + BSON  previous:…  moment:u64
 //! ```
+//!
+//! Events of earlier versions end before the moment.
 
 use bson::RawDocument;
 use bytes::Bytes;
@@ -14,6 +16,7 @@ use crate::{
     clock::Timestamp,
     error::{Error, Result},
     keys::{DocumentKey, be_u64},
+    moment,
     record::Record,
 };
 
@@ -43,6 +46,9 @@ pub struct Event {
     pub kind: EventKind,
     /// The second it was written down.
     pub ts: u64,
+    /// Its place in the order of everything that happens, as far as the node that wrote it knew: later ones of a slot are not
+    /// always later by this.
+    pub moment: u64,
     /// When the document expired; only for [`EventKind::Expire`].
     pub expired_at: Option<Timestamp>,
     /// The commit of the version before.
@@ -64,6 +70,7 @@ impl Event {
         Self {
             kind,
             ts,
+            moment: moment::of_second(ts),
             expired_at: None,
             previous_lsn: previous.map_or(0, |record| record.lsn),
             document: document.clone(),
@@ -86,7 +93,8 @@ impl Event {
         RawDocument::from_bytes(&self.previous).ok()
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// As it is stored, with its moment.
+    pub(crate) fn encode(&self, moment: u64) -> Vec<u8> {
         let document = self.document.as_bytes();
         let mut bytes = Vec::with_capacity(64 + document.len() + self.current.len() + self.previous.len());
         bytes.push(self.kind as u8);
@@ -99,6 +107,7 @@ impl Event {
             bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
             bytes.extend_from_slice(body);
         }
+        bytes.extend_from_slice(&moment.to_be_bytes());
         bytes
     }
 
@@ -122,6 +131,7 @@ impl Event {
         Some(Self {
             kind,
             ts,
+            moment: word(at).unwrap_or(moment::of_second(ts)),
             expired_at: (expired_at > 0).then_some(Timestamp(expired_at)),
             previous_lsn,
             document: DocumentKey::from_tail(&document).ok()?,

@@ -238,6 +238,7 @@ impl Engine {
             shard,
             snapshot: &*snapshot,
             cuts: &cuts,
+            moment: self.next_moment(now),
             now,
             // What is not felled costs much more than a look at its record, and is not worth doing twice.
             reliance: if pace == Pace::Gentle && mass.is_none() { Reliance::Records } else { reliance },
@@ -378,6 +379,7 @@ struct Removal<'a> {
     shard: Shard,
     snapshot: &'a dyn Snapshot,
     cuts: &'a Cuts,
+    moment: u64,
     now: Timestamp,
     reliance: Reliance,
     /// How documents are felled, if they are.
@@ -420,7 +422,7 @@ impl Removal<'_> {
             bytes += u64::from(record.size());
             if has_log {
                 let at = self.container.ttl().expired_at(&record.life, self.cuts);
-                changes.log(&Event::expired(self.now.seconds(), document, &record, at));
+                changes.log(&Event::expired(self.now.seconds(), document, &record, at), self.moment);
             }
             match felled {
                 Some(felled) => changes.fell(document, &Felled { record: Some(record), ..felled })?,

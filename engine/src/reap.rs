@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mayfly_storage::store::{Batch, KeyRange, Space, Urgency};
 
 use crate::{
+    catalog::DroppedRow,
     container::{Container, ContainerRow},
     engine::Engine,
     error::{Error, Result},
@@ -24,7 +25,7 @@ impl Engine {
     pub async fn reap(&self) -> Result<bool> {
         let mut more = false;
         for (container, row) in self.catalog().dropped().await? {
-            more |= self.reap_container(container, row.slots).await?;
+            more |= self.reap_container(container, row).await?;
         }
         for container in self.catalog().all_containers() {
             if container.row.log_left {
@@ -107,14 +108,26 @@ impl Engine {
         Ok(cleared.more)
     }
 
-    async fn reap_container(&self, container: u32, slots: u32) -> Result<bool> {
-        for slot in 0..slots {
+    async fn reap_container(&self, container: u32, row: DroppedRow) -> Result<bool> {
+        let has_log = row.log_until.is_some_and(|until| until > self.timeline().told().seconds());
+        if has_log && row.only_log {
+            return Ok(false);
+        }
+        for slot in 0..row.slots {
             let shard = Shard { container, slot: slot as u16 };
-            for space in [Space::Small, Space::Large] {
-                if self.clear(&shard.everything(space)).await? {
+            let large =
+                if has_log { shard.range(Family::Record, &[]) } else { shard.everything(Space::Large) };
+            for range in [shard.everything(Space::Small), large] {
+                if self.clear(&range).await? {
                     return Ok(true);
                 }
             }
+        }
+        if has_log {
+            let puts = vec![DroppedRow { only_log: true, ..row }.put(container)?];
+            let batch = Batch { puts, urgency: Urgency::Background, ..Batch::default() };
+            self.store().commit(batch).await?;
+            return Ok(false);
         }
         let deletes = vec![keys::dropped(container)];
         self.store().commit(Batch { deletes, urgency: Urgency::Background, ..Batch::default() }).await?;

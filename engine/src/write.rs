@@ -622,7 +622,8 @@ impl<'a> Desk<'a> {
             changes.put(self.partition.shard.receipt(&receipt.session), value);
         }
         if self.container.definition().log_minutes.is_some() {
-            self.events.iter().for_each(|event| changes.log(event));
+            let moment = self.engine.next_moment(self.now);
+            self.events.iter().for_each(|event| changes.log(event, moment));
         }
         if !changes.fits() {
             return Ok(None);

@@ -1,127 +1,100 @@
-//! Change streams: what happens in a collection, a database or everywhere, as it happens.
+//! Change streams: what happens in a collection, a database or everywhere, as it happens, on whichever node it happens.
 //!
-//! Documents come from the log that the engine keeps for a collection once somebody watches it. What happens to collections
-//! themselves comes from the front-end, which does it, and is remembered for as long as the server runs.
+//! Nothing of it is in the memory of a node. Documents come from the log that the engine keeps of a collection once somebody
+//! watches it; a watch is kept by the engine too, so that any node gives a log to the collections it makes later. What happens to
+//! collections themselves is noted by the node that does it, in one step with doing it where something is taken away
+//! (`Engine::notes`), and only if somebody watches.
+//!
+//! There are as many orders as logs, and that of the notes. Each is exact, and a token says how far a stream has come in each of
+//! them, so that nothing is lost or told twice, on any node. Between them, a note says up to which commit of its collection it comes
+//! after; everything else goes by the time of the cluster ([`crate::cluster_time`]), which is in the logs ([`merge`]).
 
 mod event;
-mod farewell;
 mod happening;
 mod look;
+mod merge;
 mod source;
+mod subject;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-
-use bson::Timestamp as ClusterStamp;
-use mayfly_engine::Timestamp;
-use parking_lot::Mutex;
+use mayfly_engine::{HashRange, Timestamp, Watched};
 use tokio::sync::Notify;
 
-pub use farewell::Farewell;
 pub use happening::{Definition, Happening, Told};
 pub use source::open;
+pub use subject::Subject;
 
 use crate::{
     failure::{Failure, Result},
-    namespace,
-    service::Mongo,
+    namespace::{self, Collection},
+    service::{Mongo, to_raw},
 };
 
 /// How long the log of a watched collection is kept: as long as a stream may be resumed.
 pub const LOG_MINUTES: u32 = 24 * 60;
 
-/// Happenings remembered for streams that are behind, and the memory they may take.
-const HAPPENINGS_MAX: usize = 10_000;
-const HAPPENINGS_BYTES_MAX: usize = 16 << 20;
-
-/// Memory for what dropped collections leave behind.
-const FAREWELLS_BYTES_MAX: usize = 64 << 20;
-
-/// Commits whose time is remembered exactly; of older ones the second is known.
-const TIMES_MAX: usize = 100_000;
-
 /// All streams of the server.
 #[derive(Default)]
 pub struct Streams {
-    happenings: Mutex<Happenings>,
-    /// Databases that are watched as a whole; the empty name is all of them.
-    watched: Mutex<HashSet<String>>,
-    /// The cluster's time of recent commits, by container and sequence number.
-    times: Mutex<BTreeMap<(u32, u64), ClusterStamp>>,
-    /// Told whenever something happens.
+    /// Told whenever something happens on this node.
     pub changed: Notify,
 }
 
-/// What happened, in the order of its time.
-#[derive(Default)]
-struct Happenings {
-    told: VecDeque<Told>,
-    bytes: usize,
-    /// The time of the last one that was told, and of the last one that is forgotten.
-    last: u64,
-    forgotten: u64,
-}
-
-/// A time as one number.
-pub fn number(time: ClusterStamp) -> u64 {
-    u64::from(time.time) << 32 | u64::from(time.increment)
-}
-
 impl Streams {
-    /// Notes a happening, which gets the next time of the cluster.
-    pub fn tell(&self, mongo: &Mongo, happening: Happening, now: Timestamp) {
-        let mut happenings = self.happenings.lock();
-        let list = &mut *happenings;
-        list.bytes += happening.bytes();
-        // With the list locked, so that it is in the order of its times.
-        let time = mongo.cluster_time.tick(now);
-        list.last = number(time);
-        list.told.push_back(Told { time, wall: now, happening });
-        while list.told.len() > HAPPENINGS_MAX || list.bytes > HAPPENINGS_BYTES_MAX {
-            let Some(told) = list.told.pop_front() else { break };
-            list.bytes -= told.happening.bytes();
-            list.forgotten = number(told.time);
-        }
-        let mut bytes = 0;
-        for told in list.told.iter_mut().rev() {
-            bytes += told.happening.farewell().map_or(0, |farewell| farewell.bytes);
-            if bytes > FAREWELLS_BYTES_MAX {
-                told.happening.forget_farewell();
+    /// What to note of happenings, of those that somebody watches. To be written with what happens.
+    pub async fn notes(
+        &self,
+        mongo: &Mongo,
+        happenings: &[Happening],
+        now: Timestamp,
+    ) -> Result<Vec<Vec<u8>>> {
+        let is_watched = |happening: &Happening| {
+            let has_log = |subject: Option<&Subject>| subject.is_some_and(|subject| subject.has_log);
+            has_log(happening.subject())
+                || has_log(happening.gone())
+                || happening.names().iter().any(|(db, name)| mongo.engine.watched(db, *name, now).is_some())
+        };
+        let mut notes = Vec::new();
+        for happening in happenings {
+            // A database goes with its collections.
+            let is_whole = matches!(happening, Happening::DropDatabase { .. }) && !notes.is_empty();
+            if !is_whole && !is_watched(happening) {
+                continue;
             }
+            let after = self.comes_after(mongo, happening).await?;
+            let moment = mongo.engine.next_moment(now);
+            let told = Told { number: (0, 0), moment, wall: now, after, happening: happening.clone() };
+            notes.push(to_raw(&told.to_note()).into_bytes());
         }
-        drop(happenings);
-        self.stir();
+        Ok(notes)
     }
 
-    /// The time of the last happening.
-    pub fn last(&self) -> u64 {
-        self.happenings.lock().last
-    }
-
-    /// What happened after a time.
-    pub fn since(&self, time: u64) -> Result<Vec<Told>> {
-        let happenings = self.happenings.lock();
-        if time < happenings.forgotten {
-            let message = "Resume of change stream was not possible, as the resume point may no longer be in the list of \
-                           what happened to collections.";
-            return Err(Failure::new(286, message).label("NonResumableChangeStreamError"));
-        }
-        let after = happenings.told.partition_point(|told| number(told.time) <= time);
-        Ok(happenings.told.range(after..).cloned().collect())
-    }
-
-    /// Remembers the time of a commit.
-    pub fn note(&self, container: u32, lsn: u64, time: ClusterStamp) {
-        let mut times = self.times.lock();
-        times.insert((container, lsn), time);
-        if times.len() > TIMES_MAX {
-            times.pop_first();
+    /// The last commit of its collection that a happening comes after.
+    async fn comes_after(&self, mongo: &Mongo, happening: &Happening) -> Result<u64> {
+        let subject = match happening {
+            Happening::Drop { .. } => return Ok(u64::MAX),
+            Happening::DropDatabase { .. } => return Ok(0),
+            Happening::Rename { collection, .. } => collection,
+            Happening::Define(definition) => &definition.collection,
+        };
+        match mongo.engine.container_by_id(subject.container) {
+            Ok(container) if !happening.is_beginning() => Ok(mongo.engine.lsn(&container, 0).await?),
+            _ => Ok(0),
         }
     }
 
-    /// The time of a commit in the second `ts`.
-    pub fn time_of(&self, container: u32, lsn: u64, ts: u64) -> ClusterStamp {
-        let known = self.times.lock().get(&(container, lsn)).copied();
-        known.unwrap_or(ClusterStamp { time: ts as u32, increment: 1 })
+    /// Notes something that has happened.
+    pub async fn tell(&self, mongo: &Mongo, happening: Happening, now: Timestamp) -> Result<()> {
+        let notes = self.notes(mongo, &[happening], now).await?;
+        self.write(mongo, &notes).await
+    }
+
+    /// Writes notes of what has happened.
+    pub async fn write(&self, mongo: &Mongo, notes: &[Vec<u8>]) -> Result<()> {
+        if !notes.is_empty() {
+            mongo.engine.write_notes(notes).await?;
+            self.stir();
+        }
+        Ok(())
     }
 
     /// Wakes the streams that wait.
@@ -129,24 +102,13 @@ impl Streams {
         self.changed.notify_waiters();
     }
 
-    /// Whether new collections of a database are watched from their beginning.
-    pub fn watches(&self, db: &str) -> bool {
-        let watched = self.watched.lock();
-        watched.contains(db) || watched.contains("")
-    }
-
-    /// Sees to it that a collection, a database, or (with an empty name) everything keeps a log.
+    /// Sees to it that a collection, a database, or (with an empty name) everything keeps a log, now and later.
     pub async fn begin_log(&self, mongo: &Mongo, db: &str, name: Option<&str>, now: Timestamp) -> Result<()> {
+        mongo.engine.refresh().await?;
+        self.renew(mongo, db, name, now).await?;
         let collections = match name {
-            Some(name) => {
-                // It may be made later.
-                if namespace::find(&mongo.engine, db, name).is_none() {
-                    self.watched.lock().insert(db.to_owned());
-                }
-                namespace::find(&mongo.engine, db, name).into_iter().collect()
-            }
+            Some(name) => namespace::find(&mongo.engine, db, name).into_iter().collect(),
             None => {
-                self.watched.lock().insert(db.to_owned());
                 let databases = mongo.engine.databases();
                 let names = databases.iter().map(|database| database.name.as_str());
                 names
@@ -164,4 +126,31 @@ impl Streams {
         }
         Ok(())
     }
+
+    /// Sees to it that collections which are made later keep a log.
+    pub async fn renew(&self, mongo: &Mongo, db: &str, name: Option<&str>, now: Timestamp) -> Result<()> {
+        let watched = match name {
+            Some(name) => Watched::Collection(db, name),
+            None if db.is_empty() => Watched::Everything,
+            None => Watched::Database(db),
+        };
+        Ok(mongo.engine.watch(watched, LOG_MINUTES, now).await?)
+    }
+}
+
+/// Lets the log of a collection that is about to go say everything: what has expired is in it when somebody has looked.
+pub async fn finish_log(mongo: &Mongo, collection: &Collection, now: Timestamp) -> Result<()> {
+    if collection.container.definition().log_minutes.is_some() {
+        let (container, everywhere) = (&collection.container, HashRange::all());
+        let last = mongo.engine.lsn(container, 0).await?;
+        mongo.engine.log(container, 0, last, &everywhere, 1, now).await?;
+    }
+    Ok(())
+}
+
+/// 286: a stream cannot go on from there.
+fn too_old() -> Failure {
+    let message = "Resume of change stream was not possible, as the resume point may no longer be in what is kept of what \
+                   happened to collections.";
+    Failure::new(286, message).label("NonResumableChangeStreamError")
 }

@@ -55,12 +55,7 @@ impl Collection {
 
     /// An identifier that stays with it.
     pub fn uuid(&self) -> Bson {
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&self.container.id.to_be_bytes());
-        bytes[4..8].copy_from_slice(b"mayf");
-        bytes[6] = bytes[6] & 0x0F | 0x40;
-        bytes[8] = 0x80;
-        Bson::Binary(bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: bytes.to_vec() })
+        uuid_of(self.container.id)
     }
 
     /// Refuses a write to a view, and one to what the server keeps for itself.
@@ -75,11 +70,29 @@ impl Collection {
     }
 }
 
+/// The identifier of the collection with a container's number.
+pub fn uuid_of(container: u32) -> Bson {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&container.to_be_bytes());
+    bytes[4..8].copy_from_slice(b"mayf");
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = 0x80;
+    Bson::Binary(bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: bytes.to_vec() })
+}
+
 /// A collection by name.
 pub fn find(engine: &Engine, db: &str, name: &str) -> Option<Collection> {
     let database = engine.database(db).ok()?;
     let container = engine.container(&database, name).ok()?;
     Some(Collection { container, db: db.to_owned(), name: name.to_owned() })
+}
+
+/// A collection by its container's number.
+pub fn by_number(engine: &Engine, id: u32) -> Option<Collection> {
+    let container = engine.container_by_id(id).ok()?;
+    let database = engine.database_by_id(container.database).ok()?;
+    let name = container.name().to_owned();
+    Some(Collection { container, db: database.name.clone(), name })
 }
 
 /// A collection by name, as whoever sends this command sees it: not one that another's transaction is making.
@@ -124,7 +137,7 @@ pub async fn ensure(call: &Call<'_>, db: &str, name: &str) -> Result<(Collection
 /// Makes a collection; 48 if there is one. One that is made in a transaction is nobody else's before the commit.
 pub async fn create(call: &Call<'_>, db: &str, name: &str, options: &Document) -> Result<Collection> {
     let (drafts, session) = (&call.mongo.sessions.drafts, call.transaction_session());
-    match drafts.claim(call.mongo, db, name, session.is_some(), call.now) {
+    match drafts.claim(call.mongo, db, name, session.is_some(), call.now).await? {
         Claim::None => {}
         Claim::Taken => return Err(Failure::new(48, format!("Collection {db}.{name} already exists."))),
         Claim::Refused => {
@@ -137,7 +150,7 @@ pub async fn create(call: &Call<'_>, db: &str, name: &str, options: &Document) -
     let Some(session) = session else {
         let made = make(call.mongo, db, name, options, call.now).await?;
         let told = Definition::create(&made, options);
-        call.mongo.streams.tell(call.mongo, Happening::Define(Box::new(told)), call.now);
+        call.mongo.streams.tell(call.mongo, Happening::Define(Box::new(told)), call.now).await?;
         return Ok(made);
     };
     if find(&call.mongo.engine, db, name).is_some() || !drafts.begin(db, name, session) {
@@ -166,7 +179,6 @@ async fn make(mongo: &Mongo, db: &str, name: &str, options: &Document, now: Time
     if options
         .get_document("changeStreamPreAndPostImages")
         .is_ok_and(|images| images.get_bool("enabled").unwrap_or(false))
-        || mongo.streams.watches(db)
     {
         definition.log_minutes = Some(crate::change_stream::LOG_MINUTES);
     }

@@ -7,7 +7,7 @@ use bson::{RawDocument, RawDocumentBuf, doc, raw::cstr};
 use crate::{
     auth::Role,
     call::{Call, check_collection_name},
-    change_stream::{Farewell, Happening},
+    change_stream::{Happening, Subject, finish_log},
     commands::prepare,
     duplicates,
     failure::{Failure, Result},
@@ -57,20 +57,24 @@ async fn replace(call: &Call<'_>, out: &Out, documents: VecDeque<RawDocumentBuf>
     let fresh = namespace::create(call, db, &name, &options).await?;
     let filled = fill(call, &fresh, old.as_ref(), documents).await;
     if let Err(failure) = filled {
-        call.mongo.engine.delete_container(&fresh.container, None).await?;
-        call.mongo.streams.tell(call.mongo, Happening::Drop { collection: fresh, farewell: None }, call.now);
+        let dropped = Happening::Drop { collection: Subject::of(&fresh) };
+        let notes = call.mongo.streams.notes(call.mongo, &[dropped], call.now).await?;
+        call.mongo.engine.delete_container_noting(&fresh.container, &notes).await?;
+        call.mongo.streams.stir();
         return Err(failure);
     }
-    let farewell = match &old {
-        Some(old) => Farewell::of(call.mongo, old, call.now).await?,
-        None => None,
-    };
+    if let Some(old) = &old {
+        finish_log(call.mongo, old, call.now).await?;
+    }
     let database = namespace::ensure_database(&call.mongo.engine, db, call.now).await?;
     let current = namespace::seen(call, db, &name).unwrap_or(fresh);
-    call.mongo.engine.rename_container(&current.container, &database, &out.collection, true).await?;
     let to = (db.to_owned(), out.collection.clone());
-    let renamed = Happening::Rename { collection: current, to, replaced: old, farewell };
-    call.mongo.streams.tell(call.mongo, renamed, call.now);
+    let (collection, replaced) = (Subject::of(&current), old.as_ref().map(Subject::of));
+    let renamed = Happening::Rename { collection, to, replaced };
+    let notes = call.mongo.streams.notes(call.mongo, &[renamed], call.now).await?;
+    let (container, name) = (&current.container, &out.collection);
+    call.mongo.engine.rename_container(container, &database, name, true, &notes).await?;
+    call.mongo.streams.stir();
     Ok(())
 }
 

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use bson::{Document, RawDocumentBuf, doc, oid::ObjectId};
+use bson::{Document, RawDocument, RawDocumentBuf, doc, oid::ObjectId};
 use mayfly_engine::{Engine, Timestamp, clock::Stopwatch};
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ use crate::{
     auth::Accounts,
     call::Call,
     change_stream::Streams,
-    cluster_time::ClusterTime,
+    cluster_time::{self, ClusterTime},
     commands,
     connection::Connection,
     counters::Counters,
@@ -80,7 +80,7 @@ impl Mongo {
             sessions: Sessions::default(),
             snapshots: Snapshots::default(),
             cursors: Cursors::default(),
-            cluster_time: ClusterTime::default(),
+            cluster_time: ClusterTime::new(engine.clone()),
             counters: Counters::default(),
             fail_points: FailPoints::default(),
             gates: Gates::default(),
@@ -152,6 +152,7 @@ impl Mongo {
         self.counters.started(info.name);
         let _busy = info.is_load().then(|| self.engine.load().enter());
         let mut call = Call::new(self, connection, request, info).await?;
+        self.hear_of(&request.body, call.now);
         call.check_fields()?;
         call.check_read_concern()?;
         call.authorize()?;
@@ -173,6 +174,20 @@ impl Mongo {
             Some(end) => appended(reply, end),
             None => reply,
         })
+    }
+
+    /// Goes on from the time that a client has been told by another node, so that what it does here is later.
+    fn hear_of(&self, body: &RawDocument, now: Timestamp) {
+        if !self.engine.is_shared() {
+            return;
+        }
+        if let Ok(told) = body.get_document("$clusterTime")
+            && let Ok(time) = told.get_timestamp("clusterTime")
+            // Nobody else can have made time run.
+            && u64::from(time.time) <= now.seconds() + 1
+        {
+            self.engine.observe_moment(cluster_time::moment(time));
+        }
     }
 
     /// Ends an answer with the times that clients hand on to each other.

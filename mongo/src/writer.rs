@@ -269,10 +269,10 @@ impl<'a> Writer<'a> {
                 mongo.sessions.remember(session, statement.number, (statement.answer)(done));
             }
         }
-        if let Some(lsn) = lsn {
-            let time = mongo.cluster_time.tick(call.now);
-            if container.definition().log_minutes.is_some() {
-                mongo.streams.note(container.id, lsn, time);
+        if lsn.is_some() {
+            // A log has the time of the write; without one it is only told.
+            if container.definition().log_minutes.is_none() {
+                mongo.cluster_time.tick(call.now);
             }
             mongo.streams.stir();
         }

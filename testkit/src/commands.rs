@@ -782,6 +782,7 @@ fn family(key: &[u8]) -> &'static str {
         Some(0x43) => "horizon",
         Some(0x44) => "format",
         Some(0x45) => "kept",
+        Some(0x46) => "note",
         None => "everything",
         Some(_) => "unknown",
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bson::{Bson, DateTime, Document, RawDocument, Timestamp as ClusterStamp, doc};
+use bson::{Bson, DateTime, Document, RawDocument, doc};
 use mayfly_engine::{Event, EventKind};
 
+use super::Subject;
 use crate::{
+    cluster_time::stamp,
     failure::{Failure, Result},
-    namespace::Collection,
     update::describe,
 };
 
@@ -16,22 +17,43 @@ use crate::{
 pub struct Standing {
     /// By the container's number.
     pub commits: BTreeMap<u32, (u64, u32)>,
-    /// The time of the last happening that was seen.
-    pub happening: u64,
+    /// The change of the catalog whose happenings were the last, and how many of them were seen; none is all.
+    pub happening: (u64, u32),
     /// Whether that ended the stream.
-    pub ended: bool,
+    pub end: End,
+}
+
+/// How far a stream has come in ending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// It goes on.
+    #[default]
+    Open,
+    /// What ends it has been told, and that it ends has not.
+    Next,
+    /// It has been told.
+    Told,
 }
 
 /// The first byte of a token.
-const GOES_ON: u8 = 1;
+const GOES_ON: u8 = 3;
 /// The first byte of the token of an event that ended its stream.
-const ENDED: u8 = 2;
+const ENDED: u8 = 4;
+/// The first byte of the token of the event before that.
+const ENDS: u8 = 5;
+/// The same of tokens that have the time of the last happening, instead of its number, from before happenings were kept.
+const OLD: [u8; 2] = [1, 2];
 
 impl Standing {
     /// The token.
     pub fn to_token(&self) -> Document {
-        let mut bytes = vec![if self.ended { ENDED } else { GOES_ON }];
-        bytes.extend_from_slice(&self.happening.to_be_bytes());
+        let mut bytes = vec![match self.end {
+            End::Open => GOES_ON,
+            End::Next => ENDS,
+            End::Told => ENDED,
+        }];
+        bytes.extend_from_slice(&self.happening.0.to_be_bytes());
+        bytes.extend_from_slice(&self.happening.1.to_be_bytes());
         for (container, (lsn, seen)) in &self.commits {
             bytes.extend_from_slice(&container.to_be_bytes());
             bytes.extend_from_slice(&lsn.to_be_bytes());
@@ -40,8 +62,8 @@ impl Standing {
         doc! { "_data": bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>() }
     }
 
-    /// From a token.
-    pub fn from_token(token: &RawDocument) -> Result<Self> {
+    /// From a token. One from before happenings were kept knows nothing of those up to `known`.
+    pub fn from_token(token: &RawDocument, known: u64) -> Result<Self> {
         let data = match token.get("_data")? {
             Some(bson::RawBsonRef::String(data)) => data,
             Some(_) => return Err(Failure::new(9, "resume token's _data field must be a string")),
@@ -59,16 +81,28 @@ impl Standing {
         let bytes = digits.ok_or_else(wrong)?;
         let unknown = || Failure::new(260, "the resume token was not made by this server");
         let (version, rest) = bytes.split_first().ok_or_else(unknown)?;
-        if ![GOES_ON, ENDED].contains(version) || rest.len() < 8 || (rest.len() - 8) % 16 != 0 {
+        let is_old = OLD.contains(version);
+        let head = if is_old { 8 } else { 12 };
+        let is_known = is_old || [GOES_ON, ENDED, ENDS].contains(version);
+        if !is_known || rest.len() < head || (rest.len() - head) % 16 != 0 {
             return Err(unknown());
         }
         let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
-        let (happening, commits) = rest.split_at(8);
+        let (happening, commits) = rest.split_at(head);
+        let happening = match is_old {
+            true => (known, 0),
+            false => (number(&happening[..8]), number(&happening[8..]) as u32),
+        };
         let commit = |bytes: &[u8]| {
             (number(&bytes[..4]) as u32, (number(&bytes[4..12]), number(&bytes[12..16]) as u32))
         };
         let commits = commits.chunks(16).map(commit).collect();
-        Ok(Self { happening: number(happening), commits, ended: *version == ENDED })
+        let end = match *version {
+            ENDS => End::Next,
+            version if version == ENDED || version == OLD[1] => End::Told,
+            _ => End::Open,
+        };
+        Ok(Self { happening, commits, end })
     }
 }
 
@@ -85,9 +119,8 @@ pub struct Wishes {
 
 /// The event, without its token.
 pub fn event_document(
-    collection: &Collection,
+    collection: &Subject,
     event: &Event,
-    time: ClusterStamp,
     current: Option<&RawDocument>,
     wishes: &Wishes,
 ) -> Result<Document> {
@@ -107,7 +140,7 @@ pub fn event_document(
     };
     let mut shown = doc! {
         "operationType": operation,
-        "clusterTime": time,
+        "clusterTime": stamp(event.moment),
         "collectionUUID": collection.uuid(),
         "wallTime": DateTime::from_millis(event.ts as i64 * 1000),
     };
@@ -149,15 +182,12 @@ pub fn event_document(
 
 /// A whole document before or after a change, which a collection shows only if it was told to keep them.
 fn image(
-    collection: &Collection,
+    collection: &Subject,
     body: Option<&RawDocument>,
     wish: &str,
     which: &str,
 ) -> Result<Option<Document>> {
-    let options = collection.options();
-    let images = options.get_document("changeStreamPreAndPostImages");
-    let kept = images.is_ok_and(|images| images.get_bool("enabled").unwrap_or(false));
-    match body.filter(|_| kept) {
+    match body.filter(|_| collection.has_images) {
         Some(body) => Ok(Some(Document::try_from(body)?)),
         None if wish == "required" => {
             let message = format!(
@@ -175,14 +205,16 @@ mod tests {
 
     #[test]
     fn tokens_come_back() {
-        let mut standing = Standing { happening: 7, ..Standing::default() };
+        let mut standing = Standing { happening: (7, 2), ..Standing::default() };
         standing.commits.insert(3, (99, 2));
         standing.commits.insert(5, (1 << 40, 0));
         let token = bson::RawDocumentBuf::try_from(&standing.to_token()).unwrap();
-        assert_eq!(Standing::from_token(&token).unwrap(), standing);
+        assert_eq!(Standing::from_token(&token, 0).unwrap(), standing);
+        let old = bson::RawDocumentBuf::try_from(&doc! { "_data": format!("01{:016X}", 7) }).unwrap();
+        assert_eq!(Standing::from_token(&old, 99).unwrap().happening, (99, 0));
         let code = |token: Document| {
             let raw = bson::RawDocumentBuf::try_from(&token).unwrap();
-            Standing::from_token(&raw).unwrap_err().code
+            Standing::from_token(&raw, 0).unwrap_err().code
         };
         assert_eq!(code(doc! { "_data": "xyz" }), 9);
         assert_eq!(code(doc! {}), 40647);

@@ -8,8 +8,8 @@ use bson::{
 use mayfly_engine::Timestamp;
 
 use super::{
-    event::{Standing, Wishes},
-    number,
+    event::{End, Standing, Wishes},
+    too_old,
 };
 use crate::{
     call::{Call, type_name},
@@ -30,6 +30,15 @@ pub(super) enum Scope {
 }
 
 impl Scope {
+    /// The database and the name that are watched; no database is all of them.
+    pub(super) fn watched(&self) -> (&str, Option<&str>) {
+        match self {
+            Self::Collection(db, name) => (db, Some(name)),
+            Self::Database(db) => (db, None),
+            Self::Everything => ("", None),
+        }
+    }
+
     /// Whether it has a collection, or with no name a database, in it. What the server keeps for itself is in none.
     pub(super) fn has(&self, db: &str, name: Option<&str>) -> bool {
         let is_inside = match self {
@@ -52,6 +61,10 @@ pub struct ChangeSource {
     pub(super) standing: Standing,
     /// Events that happened before are left out.
     pub(super) not_before: Option<ClusterStamp>,
+    /// The change of the catalog up to which nothing else happened.
+    pub(super) noted: u64,
+    /// The latest time of an event so far: none is told with an earlier one.
+    pub(super) latest: u64,
     pipeline: Option<Pipeline>,
     surroundings: Surroundings,
     /// Events that were not given yet, each with where the stream stands after it.
@@ -60,6 +73,8 @@ pub struct ChangeSource {
     given: Standing,
     /// Nothing comes after this.
     pub(super) ended: bool,
+    /// What happened next has been told already, and not that it ended the stream.
+    pub(super) only_end: bool,
 }
 
 /// Opens a stream.
@@ -131,11 +146,7 @@ pub async fn open(
         );
         return Err(Failure::bad_value(message));
     }
-    let (db, watched) = match &scope {
-        Scope::Collection(db, name) => (db.as_str(), Some(name.as_str())),
-        Scope::Database(db) => (db.as_str(), None),
-        Scope::Everything => ("", None),
-    };
+    let (db, watched) = scope.watched();
     call.mongo.streams.begin_log(call.mongo, db, watched, call.now).await?;
     let pipeline = if rest.is_empty() { None } else { Some(Pipeline::parse(&rest, &surroundings.names())?) };
     let mut source = ChangeSource {
@@ -143,11 +154,14 @@ pub async fn open(
         wishes,
         standing: Standing::default(),
         not_before: None,
+        noted: 0,
+        latest: 0,
         pipeline,
         surroundings,
         ready: VecDeque::new(),
         given: Standing::default(),
         ended: false,
+        only_end: false,
     };
     source.begin(call, options).await?;
     source.given = source.standing.clone();
@@ -159,13 +173,21 @@ impl ChangeSource {
         for name in ["resumeAfter", "startAfter"] {
             match options.get(name)? {
                 Some(RawBsonRef::Document(token)) => {
-                    self.standing = Standing::from_token(token)?;
-                    if name == "resumeAfter" && self.standing.ended {
+                    self.standing = Standing::from_token(token, call.mongo.engine.catalog_version())?;
+                    if name == "resumeAfter" && self.standing.end == End::Told {
                         let message = "Attempting to resume a change stream using 'resumeAfter' is not allowed from an \
                                        invalidate notification.";
                         return Err(Failure::new(260, message));
                     }
-                    self.standing.ended = false;
+                    if self.standing.end == End::Next {
+                        // Once more before what ends it, of which only the end is left to tell.
+                        let (number, seen) = self.standing.happening;
+                        let before =
+                            if seen > 1 { (number, seen - 1) } else { (number.saturating_sub(1), 0) };
+                        self.standing.happening = before;
+                        self.only_end = true;
+                    }
+                    self.standing.end = End::Open;
                     return Ok(());
                 }
                 Some(_) => {
@@ -179,12 +201,16 @@ impl ChangeSource {
                 None => {}
             }
         }
-        self.standing.happening = call.mongo.streams.last();
         if let Some(RawBsonRef::Timestamp(time)) = options.get("startAtOperationTime")? {
+            let notes = call.mongo.engine.notes(u64::MAX).await?;
+            if u64::from(time.time) < notes.forgotten_at {
+                return Err(too_old());
+            }
             self.not_before = Some(time);
-            self.standing.happening = number(time).saturating_sub(1);
+            self.standing.happening = (notes.forgotten, 0);
             return Ok(());
         }
+        self.standing.happening = (call.mongo.engine.catalog_version(), 0);
         for collection in self.collections(call.mongo) {
             let lsn = call.mongo.engine.lsn(&collection.container, 0).await?;
             self.standing.commits.insert(collection.container.id, (lsn, 0));
@@ -246,6 +272,10 @@ impl Source for ChangeSource {
 
     fn waits(&self) -> bool {
         !self.ended || !self.ready.is_empty()
+    }
+
+    fn outlives_collection(&self) -> bool {
+        true
     }
 
     fn fields(&self) -> Document {

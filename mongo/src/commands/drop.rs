@@ -6,7 +6,7 @@ use mayfly_engine::Error as EngineError;
 use super::reply;
 use crate::{
     call::{Call, check_collection_name},
-    change_stream::{Farewell, Happening},
+    change_stream::{Happening, Subject, finish_log},
     failure::{Failure, Result},
     indexes, namespace,
 };
@@ -18,13 +18,15 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
         return reply(Document::new());
     };
     let count = indexes::shown(&collection).len() as i32;
-    let farewell = Farewell::of(call.mongo, &collection, call.now).await?;
-    match call.mongo.engine.delete_container(&collection.container, None).await {
+    finish_log(call.mongo, &collection, call.now).await?;
+    let dropped = Happening::Drop { collection: Subject::of(&collection) };
+    let notes = call.mongo.streams.notes(call.mongo, &[dropped], call.now).await?;
+    match call.mongo.engine.delete_container_noting(&collection.container, &notes).await {
         Ok(()) | Err(EngineError::NotFound(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let namespace = collection.namespace();
-    call.mongo.streams.tell(call.mongo, Happening::Drop { collection, farewell }, call.now);
+    call.mongo.streams.stir();
     call.mongo.cursors.kill_of(&namespace);
     reply(doc! { "nIndexesWas": count, "ns": namespace })
 }
@@ -33,15 +35,14 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
 pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let mut dropped = Vec::new();
     for collection in namespace::all_seen(call, &call.db) {
-        let farewell = Farewell::of(call.mongo, &collection, call.now).await?;
-        dropped.push(Happening::Drop { collection, farewell });
+        finish_log(call.mongo, &collection, call.now).await?;
+        dropped.push(Happening::Drop { collection: Subject::of(&collection) });
     }
-    match call.mongo.engine.delete_database(&call.db, None).await {
+    dropped.push(Happening::DropDatabase { db: call.db.clone() });
+    let notes = call.mongo.streams.notes(call.mongo, &dropped, call.now).await?;
+    match call.mongo.engine.delete_database_noting(&call.db, &notes).await {
         Ok(()) => {
-            dropped.push(Happening::DropDatabase { db: call.db.clone() });
-            for happening in dropped {
-                call.mongo.streams.tell(call.mongo, happening, call.now);
-            }
+            call.mongo.streams.stir();
             call.mongo.cursors.kill_of(&format!("{}.", call.db));
         }
         Err(EngineError::NotFound(_)) => {}
@@ -72,14 +73,15 @@ pub async fn rename(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if target.is_some() && !replaces {
         return Err(Failure::new(48, "target namespace exists"));
     }
-    let farewell = match &target {
-        Some(target) => Farewell::of(call.mongo, target, call.now).await?,
-        None => None,
-    };
+    if let Some(target) = &target {
+        finish_log(call.mongo, target, call.now).await?;
+    }
     let database = namespace::ensure_database(&call.mongo.engine, &to_db, call.now).await?;
-    call.mongo.engine.rename_container(&source.container, &database, &to_name, replaces).await?;
+    let (collection, replaced) = (Subject::of(&source), target.as_ref().map(Subject::of));
+    let renamed = Happening::Rename { collection, to: (to_db, to_name.clone()), replaced };
+    let notes = call.mongo.streams.notes(call.mongo, &[renamed], call.now).await?;
+    call.mongo.engine.rename_container(&source.container, &database, &to_name, replaces, &notes).await?;
     call.mongo.cursors.kill_of(&source.namespace());
-    let renamed = Happening::Rename { collection: source, to: (to_db, to_name), replaced: target, farewell };
-    call.mongo.streams.tell(call.mongo, renamed, call.now);
+    call.mongo.streams.stir();
     reply(Document::new())
 }

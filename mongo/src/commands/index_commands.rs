@@ -108,14 +108,14 @@ async fn tell_built(call: &Call<'_>, collection: &Collection, built: Vec<Documen
     for indexes in groups {
         let told = Definition::indexes(collection, "createIndexes", indexes);
         if let Some(told) = drafts.tell_later(&collection.db, &collection.name, told) {
-            tell(call, told);
+            tell(call, told).await?;
         }
     }
     Ok(())
 }
 
-fn tell(call: &Call<'_>, definition: Definition) {
-    call.mongo.streams.tell(call.mongo, Happening::Define(Box::new(definition)), call.now);
+async fn tell(call: &Call<'_>, definition: Definition) -> Result<()> {
+    call.mongo.streams.tell(call.mongo, Happening::Define(Box::new(definition)), call.now).await
 }
 
 /// Whether the collection has this index; refuses one that is like another and not the same.
@@ -293,7 +293,7 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     let left = indexes::shown(&Collection { container, ..collection.clone() });
     for index in shown.iter().filter(|index| !left.contains(index)) {
-        tell(call, Definition::indexes(&collection, "dropIndexes", vec![index.clone()]));
+        tell(call, Definition::indexes(&collection, "dropIndexes", vec![index.clone()])).await?;
     }
     let mut answer = doc! { "nIndexesWas": shown.len() as i32 };
     if all {
@@ -361,7 +361,7 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
             call.mongo.streams.begin_log(call.mongo, &call.db, Some(name), call.now).await?;
         }
     }
-    tell(call, told);
+    tell(call, told).await?;
     reply(answer)
 }
 

@@ -59,6 +59,11 @@ pub trait Source: Send {
         self.waits()
     }
 
+    /// Whether it goes on when its collection is gone: it tells that.
+    fn outlives_collection(&self) -> bool {
+        false
+    }
+
     /// Whether it knows that nothing comes any more, without looking.
     fn is_done(&self) -> bool {
         false
@@ -223,6 +228,8 @@ pub struct Cursors {
 struct Info {
     namespace: String,
     session: Option<Vec<u8>>,
+    /// Whether it has to tell that its collection is gone.
+    outlives: bool,
 }
 
 impl Cursors {
@@ -258,7 +265,11 @@ impl Cursors {
         if open.len() >= CURSORS_MAX {
             return Err(Failure::new(146, "too many cursors are open"));
         }
-        let info = Info { namespace: cursor.namespace.clone(), session: cursor.session.clone() };
+        let info = Info {
+            namespace: cursor.namespace.clone(),
+            session: cursor.session.clone(),
+            outlives: cursor.source.outlives_collection(),
+        };
         loop {
             let bytes = mongo.engine.ids().unique();
             let id = i64::from_be_bytes([
@@ -336,11 +347,11 @@ impl Cursors {
     /// Closes the cursors of a collection, or of a whole database if the name ends with a dot.
     pub fn kill_of(&self, namespace: &str) {
         self.open.lock().retain(|_, (_, info)| {
-            if namespace.ends_with('.') {
-                !info.namespace.starts_with(namespace)
-            } else {
-                info.namespace != namespace
-            }
+            let is_of = match namespace.ends_with('.') {
+                true => info.namespace.starts_with(namespace),
+                false => info.namespace == namespace,
+            };
+            info.outlives || !is_of
         });
     }
 

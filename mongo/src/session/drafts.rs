@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::{
     change_stream::{Definition, Happening},
+    failure::Result,
     namespace,
     service::Mongo,
 };
@@ -85,16 +86,25 @@ impl Drafts {
     }
 
     /// The collection is wanted by somebody else.
-    pub fn claim(&self, mongo: &Mongo, db: &str, name: &str, in_transaction: bool, now: Timestamp) -> Claim {
+    pub async fn claim(
+        &self,
+        mongo: &Mongo,
+        db: &str,
+        name: &str,
+        in_transaction: bool,
+        now: Timestamp,
+    ) -> Result<Claim> {
         let is_open = match self.0.lock().get(&named(db, name)) {
-            None => return Claim::None,
+            None => return Ok(Claim::None),
             Some(draft) => draft.owner.is_some(),
         };
         if in_transaction || !is_open {
-            return Claim::Refused;
+            return Ok(Claim::Refused);
         }
-        self.publish(mongo, &[named(db, name)], now);
-        Claim::Taken
+        let notes = mongo.streams.notes(mongo, &self.told(&[named(db, name)]), now).await?;
+        self.cancel(db, name);
+        mongo.streams.write(mongo, &notes).await?;
+        Ok(Claim::Taken)
     }
 
     /// The names of what a session's transaction has made.
@@ -104,18 +114,24 @@ impl Drafts {
         own.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The transaction has committed: what it made is there.
-    pub fn commit(&self, mongo: &Mongo, session: &[u8], now: Timestamp) {
-        self.publish(mongo, &self.of(session), now);
+    /// What to note of all that a transaction has made, from before its documents.
+    pub async fn notes(&self, mongo: &Mongo, session: &[u8], now: Timestamp) -> Result<Vec<Vec<u8>>> {
+        let told = self.told(&self.of(session));
+        mongo.streams.notes(mongo, &told, now).await
     }
 
-    fn publish(&self, mongo: &Mongo, names: &[Name], now: Timestamp) {
-        for name in names {
-            let draft = self.0.lock().remove(name);
-            for definition in draft.into_iter().flat_map(|draft| draft.told) {
-                mongo.streams.tell(mongo, Happening::Define(Box::new(definition)), now);
-            }
+    fn told(&self, names: &[Name]) -> Vec<Happening> {
+        let drafts = self.0.lock();
+        let definitions = names.iter().filter_map(|name| drafts.get(name)).flat_map(|draft| &draft.told);
+        definitions.map(|definition| Happening::Define(Box::new(definition.clone()))).collect()
+    }
+
+    /// The transaction has committed: what it made is there.
+    pub async fn commit(&self, mongo: &Mongo, session: &[u8], notes: &[Vec<u8>]) -> Result<()> {
+        for name in self.of(session) {
+            self.0.lock().remove(&name);
         }
+        mongo.streams.write(mongo, notes).await
     }
 
     /// The transaction has been aborted: nobody sees what it made any more.

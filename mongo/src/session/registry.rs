@@ -330,20 +330,19 @@ impl Sessions {
             return Err(no_such(number));
         }
         let pending: Vec<Pending> = txn.writes.lock().values().cloned().collect();
+        let notes = self.drafts.notes(call.mongo, &session.id, call.now).await?;
         let done = call.mongo.engine.commit_pending(&pending, call.now).await;
         *txn.stage.lock() = if done.is_ok() { Stage::Committed } else { Stage::Aborted };
-        if done.is_ok() {
-            self.drafts.commit(call.mongo, &session.id, call.now);
-        }
+        let told = match &done {
+            Ok(_) => self.drafts.commit(call.mongo, &session.id, &notes).await,
+            Err(_) => Ok(()),
+        };
         self.release(&session.id, &txn);
+        told?;
         if done.is_err() {
             self.drafts.clear(call.mongo).await?;
         }
         if !pending.is_empty() {
-            let time = call.mongo.cluster_time.tick(call.now);
-            for (container, lsn) in done.iter().flatten() {
-                call.mongo.streams.note(*container, *lsn, time);
-            }
             call.mongo.streams.stir();
         }
         done.map(drop).map_err(|error| match error {

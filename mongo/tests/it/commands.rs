@@ -46,10 +46,15 @@ pub struct Ours {
 
 impl Ours {
     pub fn start() -> Self {
+        Self::on(Arc::new(MemoryStore::new()))
+    }
+
+    /// One that finds what another has stored.
+    pub fn on(store: Arc<MemoryStore>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let clock = Arc::new(AdjustableClock::frozen(Timestamp::from_seconds(START)));
-        let engine = Engine::builder(Arc::new(MemoryStore::new()))
+        let engine = Engine::builder(store)
             .clock(clock.clone())
             .ids(Arc::new(SeededIds::default()))
             .predicates(Arc::new(Filters));
@@ -64,7 +69,7 @@ impl Ours {
         self.command_on("test", command)
     }
 
-    fn command_on(&self, db: &str, command: &Document) -> Document {
+    pub fn command_on(&self, db: &str, command: &Document) -> Document {
         let (mongo, db, command) = (self.mongo.clone(), db.to_owned(), command.clone());
         let answer = async move { mongo.run_as_account(&db, &command, Role::Admin).await };
         self.runtime.block_on(self.runtime.spawn(answer)).unwrap()

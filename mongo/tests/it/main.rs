@@ -7,4 +7,5 @@ mod oracle;
 mod orders;
 mod scripts;
 mod searches;
+mod streams;
 mod subject;
