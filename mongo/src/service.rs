@@ -154,6 +154,8 @@ impl Mongo {
         let mut call = Call::new(self, connection, request, info).await?;
         call.check_fields()?;
         call.check_read_concern()?;
+        call.check_write_concern()?;
+        call.check_time_limit()?;
         call.authorize()?;
         let injected = self.fail_points.meet(&call).await;
         let injected = injected.transpose()?;
