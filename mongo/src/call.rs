@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use bson::{RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
 use mayfly_engine::Timestamp;
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     failure::{Failure, Result},
     service::Mongo,
     session::{SessionUse, Txn},
+    users,
     wire::Request,
 };
 
@@ -238,55 +239,16 @@ impl<'a> Call<'a> {
 
     /// Refuses arguments that nobody knows.
     pub(crate) fn check_fields(&self) -> Result<()> {
-        if self.info.fields.is_empty() {
-            return Ok(());
-        }
+        let Some(fields) = self.info.fields else { return Ok(()) };
         let sequences = self.request.sequences.iter().map(|(name, _)| name.as_str());
         let mut names = Vec::new();
         for element in self.body().iter_elements().skip(1) {
             names.push(element?.key().as_str());
         }
         for name in names.into_iter().chain(sequences) {
-            if !self.info.fields.contains(&name) && !GENERIC.contains(&name) {
+            if !fields.contains(&name) && !GENERIC.contains(&name) {
                 let message = format!("BSON field '{}.{name}' is an unknown field.", self.info.name);
                 return Err(Failure::new(40415, message));
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses a read concern that nobody knows.
-    pub(crate) fn check_read_concern(&self) -> Result<()> {
-        let Some(concern) = self.document("readConcern")? else { return Ok(()) };
-        for element in concern.iter_elements() {
-            let element = element?;
-            match (element.key().as_str(), element.value()?) {
-                (
-                    "level",
-                    RawBsonRef::String("local" | "available" | "majority" | "linearizable" | "snapshot"),
-                ) => {}
-                ("level", RawBsonRef::String(level)) => {
-                    let message = format!(
-                        "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
-                    );
-                    return Err(Failure::bad_value(message));
-                }
-                ("level", other) => return Err(wrong_type("readConcern.level", other, "string")),
-                ("afterClusterTime" | "atClusterTime", RawBsonRef::Timestamp(_)) => {}
-                (name @ ("afterClusterTime" | "atClusterTime"), other) => {
-                    return Err(wrong_type(&format!("readConcern.{name}"), other, "timestamp"));
-                }
-                (
-                    "afterOpTime"
-                    | "provenance"
-                    | "allowTransactionTableSnapshot"
-                    | "waitLastStableRecoveryTimestamp",
-                    _,
-                ) => {}
-                (name, _) => {
-                    let message = format!("BSON field 'readConcern.{name}' is an unknown field.");
-                    return Err(Failure::new(40415, message));
-                }
             }
         }
         Ok(())
@@ -328,6 +290,11 @@ impl<'a> Call<'a> {
         Err(Failure::new(13, message))
     }
 
+    /// Whether it may look at users and change them.
+    pub(crate) fn may_manage_users(&self) -> bool {
+        self.check_role(users::DATABASE, Role::Admin).is_ok()
+    }
+
     fn check_api_version(&self) -> Result<()> {
         let Some(version) = self.text("apiVersion")? else {
             if self.get("apiStrict")?.is_some() || self.get("apiDeprecationErrors")?.is_some() {
@@ -360,39 +327,6 @@ impl<'a> Call<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The answer's `writeConcernError`, if a write asks for more members than there are.
-    pub(crate) fn unsatisfied_concern(&self) -> Option<Document> {
-        let concern = self.document("writeConcern").ok()??;
-        let concern = Document::try_from(concern).ok()?;
-        let info = doc! { "writeConcern": {
-            "w": concern.get("w")?.clone(),
-            "wtimeout": concern.get("wtimeout").cloned().unwrap_or(Bson::Int32(0)),
-            "provenance": "clientSupplied",
-        } };
-        match concern.get("w")? {
-            Bson::String(name) if name != "majority" => Some(doc! {
-                "code": 79, "codeName": "UnknownReplWriteConcern",
-                "errmsg": format!("No write concern mode named '{name}' found in replica set configuration"),
-                "errInfo": info,
-            }),
-            number => (integer_of(number)? > 1).then(|| {
-                doc! {
-                    "code": 100, "codeName": "UnsatisfiableWriteConcern",
-                    "errmsg": "Not enough data-bearing nodes", "errInfo": info,
-                }
-            }),
-        }
-    }
-}
-
-fn integer_of(value: &Bson) -> Option<i64> {
-    match value {
-        Bson::Int32(number) => Some(i64::from(*number)),
-        Bson::Int64(number) => Some(*number),
-        Bson::Double(number) => Some(*number as i64),
-        _ => None,
     }
 }
 

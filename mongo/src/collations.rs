@@ -34,6 +34,16 @@ const KNOWN: &[&str] = &[
 /// The version of MongoDB's own tables, which clients expect to see. Where they differ from ours is not known to matter.
 const VERSION: &str = "57.1";
 
+/// The locales that MongoDB has. Others would be compared by the rules of their language or of none, and nobody would notice.
+#[rustfmt::skip]
+const LOCALES: &[&str] = &[
+    "af", "am", "ar", "as", "az", "be", "bg", "bn", "bo", "bs", "bs_Cyrl", "ca", "chr", "cs", "cy", "da", "de", "de_AT", "dsb", "dz", "ee",
+    "el", "en", "en_US", "eo", "es", "et", "fa", "fa_AF", "fi", "fil", "fo", "fr", "fr_CA", "ga", "gl", "gu", "ha", "haw", "he",
+    "hi", "hr", "hsb", "hu", "hy", "id", "ig", "is", "it", "ja", "ka", "kk", "kl", "km", "kn", "ko", "kok", "ky", "lb", "lkt", "ln", "lo", "lt", "lv",
+    "mk", "ml", "mn", "mr", "ms", "mt", "my", "nb", "ne", "nl", "nn", "om", "or", "pa", "pl", "ps", "pt", "ro", "ru", "se", "si", "sk", "sl", "smn",
+    "sq", "sr", "sr_Latn", "sv", "sw", "ta", "te", "th", "to", "tr", "ug", "uk", "ur", "vi", "wae", "yi", "yo", "zh", "zh_Hant", "zu",
+];
+
 /// The collation a document describes; nothing for the simple one, which compares bytes.
 pub fn parse(collation: &Document) -> Result<Option<Collation>> {
     if collation.is_empty() {
@@ -57,6 +67,9 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
         };
     }
     let unknown = || Failure::bad_value(format!("Field 'locale' is invalid in: {collation}"));
+    if !LOCALES.contains(&locale) {
+        return Err(unknown());
+    }
     let parsed: Locale = locale.replace('_', "-").parse().map_err(|_| unknown())?;
     if parsed.id.language.as_str().len() < 2 || parsed.id.language.is_unknown() {
         return Err(unknown());
@@ -163,7 +176,12 @@ mod tests {
         assert_eq!(order(doc! { "locale": "en", "numericOrdering": true }, "a10", "a9"), Ordering::Greater);
         assert!(parse(&doc! { "locale": "simple" }).unwrap().is_none());
         assert_eq!(parse(&doc! { "locale": "en", "strength": 9 }).unwrap_err().code, 2);
-        assert_eq!(parse(&doc! { "locale": "x" }).unwrap_err().code, 2);
+        for unknown in ["x", "xx", "en_XX", "EN", "root"] {
+            assert_eq!(parse(&doc! { "locale": unknown }).unwrap_err().code, 2, "{unknown}");
+        }
+        for known in LOCALES {
+            assert!(parse(&doc! { "locale": *known }).is_ok_and(|collation| collation.is_some()), "{known}");
+        }
         assert!(parse(&doc! {}).unwrap().is_none());
     }
 

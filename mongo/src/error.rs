@@ -127,6 +127,7 @@ pub const CODES: &[(i32, &str)] = &[
     (86, "IndexKeySpecsConflict"),
     (89, "NetworkTimeout"),
     (91, "ShutdownInProgress"),
+    (96, "OperationFailed"),
     (100, "UnsatisfiableWriteConcern"),
     (112, "WriteConflict"),
     (115, "CommandNotSupported"),

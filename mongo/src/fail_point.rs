@@ -135,7 +135,10 @@ impl FailPoints {
         }
         let mut error = data.get_document("writeConcernError").ok()?.clone();
         error.remove("errorLabels");
-        let labels = labels(call, &data, error.get_i32("code").unwrap_or_default());
+        // Inside of a transaction nothing has been waited for yet: its commit is what has to be sent again.
+        let is_step = call.in_transaction() && !ENDS.contains(&call.info.name);
+        let code = error.get_i32("code").unwrap_or_default();
+        let labels = if is_step { None } else { labels(call, &data, code) };
         let mut end = doc! { "writeConcernError": error };
         if let Some(labels) = labels {
             end.insert("errorLabels", labels);
@@ -219,7 +222,7 @@ fn labels(call: &Call<'_>, data: &Document, code: i32) -> Option<Vec<Bson>> {
         return Some(labels.clone());
     }
     let session = call.session.as_ref()?;
-    let ends = ["commitTransaction", "abortTransaction"].contains(&call.info.name);
+    let ends = ENDS.contains(&call.info.name);
     let (retryable, transient) = (RETRYABLE.contains(&code), TRANSIENT.contains(&code));
     let label = match session.in_transaction {
         // Whoever commits may ask again; whoever is in the middle has to begin again.
@@ -229,6 +232,9 @@ fn labels(call: &Call<'_>, data: &Document, code: i32) -> Option<Vec<Bson>> {
     };
     Some(vec![label.into()])
 }
+
+/// What ends a transaction.
+const ENDS: &[&str] = &["commitTransaction", "abortTransaction"];
 
 /// Failures after which a retryable write is sent again.
 const RETRYABLE: &[i32] = &[6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];

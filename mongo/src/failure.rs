@@ -41,6 +41,16 @@ impl Failure {
         Self::new(2, message)
     }
 
+    /// 40414: a field that has to be there.
+    pub fn missing(field: &str) -> Self {
+        Self::new(40414, format!("BSON field '{field}' is missing but a required field"))
+    }
+
+    /// 40415: a field that nobody knows.
+    pub fn unknown_field(field: &str) -> Self {
+        Self::new(40415, format!("BSON field '{field}' is an unknown field."))
+    }
+
     /// With a label.
     pub fn label(mut self, label: &'static str) -> Self {
         if !self.labels.contains(&label) {

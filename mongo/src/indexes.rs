@@ -93,6 +93,19 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
             return Err(Failure::new(9, "The 'name' field is a required property of an index specification"));
         }
     };
+    match spec.get("v").map(version) {
+        None | Some(Some(1 | 2)) => {}
+        _ => {
+            return Err(cannot(format!(
+                "Invalid index specification {spec}; cannot create an index with that v"
+            )));
+        }
+    }
+    if spec.get_document("storageEngine").is_ok_and(Document::is_empty) {
+        let message =
+            "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.";
+        return Err(cannot(message));
+    }
     let Settled { key, fields, options } = settle(key, key_fields(key)?, spec)?;
     let flag = |name: &str| match spec.get(name) {
         None => Ok(false),
@@ -117,8 +130,14 @@ pub fn parse(spec: &Document, lenient: bool) -> Result<Wanted> {
     if on_id && (sparse || !partial.is_empty()) {
         return Err(Failure::new(197, "_id index cannot be a sparse or partial index"));
     }
-    let hashed = fields.iter().any(|field| field.kind == FieldKind::Hashed);
-    if hashed && unique {
+    let hashed = fields.iter().filter(|field| field.kind == FieldKind::Hashed).count();
+    if hashed > 1 {
+        let message = format!(
+            "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}"
+        );
+        return Err(Failure::new(31303, message));
+    }
+    if hashed > 0 && unique {
         return Err(Failure::new(
             16764,
             "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.",
@@ -198,6 +217,16 @@ pub fn collation(spec: &RawDocument) -> Option<Collation> {
     collations::parse(&Document::try_from(collation).ok()?).ok()?
 }
 
+/// The number of a version, if it is one.
+fn version(value: &Bson) -> Option<i64> {
+    match value {
+        Bson::Int32(number) => Some(i64::from(*number)),
+        Bson::Int64(number) => Some(*number),
+        Bson::Double(number) if number.fract() == 0.0 => Some(*number as i64),
+        _ => None,
+    }
+}
+
 fn key_fields(key: &Document) -> Result<Vec<IndexField>> {
     if key.is_empty() {
         return Err(cannot("Index keys cannot be empty."));
@@ -217,7 +246,8 @@ fn key_fields(key: &Document) -> Result<Vec<IndexField>> {
         if path.is_empty() || path.split('.').any(str::is_empty) {
             return Err(cannot("Index keys cannot be an empty field."));
         }
-        if path.starts_with('$') && !wildcard {
+        let names = path.strip_suffix(".$**").or(path.strip_suffix("$**")).unwrap_or(path);
+        if names.split('.').any(|name| name.starts_with('$')) {
             return Err(cannot(format!(
                 "Index key contains an illegal field name: field name starts with '$'.{path}"
             )));
@@ -345,6 +375,14 @@ mod tests {
         assert_eq!(code(doc! { "key": { "a": 0 }, "name": "x" }), 67);
         assert_eq!(code(doc! { "key": { "a": "magic" }, "name": "x" }), 67);
         assert_eq!(with("colour", 1.into()), 197);
+        assert_eq!(with("v", 3.into()), 67);
+        assert_eq!(with("storageEngine", doc! {}.into()), 67);
+        assert_eq!(code(doc! { "key": { "a": "hashed", "b": "hashed" }, "name": "x" }), 31303);
+        for (path, expected) in [("a.$b", 67), ("$a", 67), ("a.$**", 0), ("$**", 0), ("$a.$**", 67)] {
+            let mut key = Document::new();
+            key.insert(path, 1);
+            assert_eq!(code(doc! { "key": key, "name": "x" }), expected, "{path}");
+        }
         assert_eq!(code(doc! { "key": { "_id": 1 }, "name": "x", "expireAfterSeconds": 1 }), 197);
         assert_eq!(code(doc! { "key": { "a": 1, "b": 1 }, "name": "x", "expireAfterSeconds": 1 }), 67);
         for fine in

@@ -26,6 +26,7 @@ mod changing;
 mod cluster_time;
 mod collations;
 pub mod commands;
+mod concerns;
 mod connection;
 mod counters;
 mod counting;

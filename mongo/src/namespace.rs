@@ -14,11 +14,13 @@ use mayfly_engine::{
 use mayfly_value::partition::KeyDefinition;
 
 use crate::{
+    auth::Role,
     call::Call,
     change_stream::{Definition, Happening},
     failure::{Failure, Result},
     service::{Mongo, to_raw},
     session::{Claim, conflict},
+    users,
 };
 
 /// A collection, or a view, or a container that Cosmos made.
@@ -95,8 +97,12 @@ pub fn by_number(engine: &Engine, id: u32) -> Option<Collection> {
     Some(Collection { container, db: database.name.clone(), name })
 }
 
-/// A collection by name, as whoever sends this command sees it: not one that another's transaction is making.
+/// A collection by name, as whoever sends this command sees it: not one that another's transaction is making, and that of the
+/// users only for who may change them, whatever else they may read and write.
 pub fn seen(call: &Call<'_>, db: &str, name: &str) -> Option<Collection> {
+    if users::are_kept_in(db, name) && !call.may_manage_users() {
+        return None;
+    }
     find(&call.mongo.engine, db, name)
         .filter(|_| call.mongo.sessions.drafts.shows(db, name, call.transaction_session()))
 }
@@ -124,7 +130,9 @@ pub async fn ensure(call: &Call<'_>, db: &str, name: &str) -> Result<(Collection
     if let Some(found) = seen(call, db, name) {
         return Ok((found, false));
     }
-    if name.starts_with("system.") && !["system.users", "system.js", "system.views"].contains(&name) {
+    if users::are_kept_in(db, name) {
+        call.check_role(db, Role::Admin)?;
+    } else if name.starts_with("system.") && !["system.js", "system.views"].contains(&name) {
         return Err(Failure::new(73, format!("Invalid system namespace: {db}.{name}")));
     }
     match create(call, db, name, &Document::new()).await {

@@ -47,6 +47,10 @@ pub async fn apply(
 async fn replace(call: &Call<'_>, out: &Out, documents: VecDeque<RawDocumentBuf>) -> Result<()> {
     let db = out.database.as_deref().unwrap_or(&call.db);
     check_collection_name(db, &out.collection)?;
+    if out.collection.starts_with("system.") {
+        let message = format!("Can't $out to special collection: {}", out.collection);
+        return Err(Failure::new(17385, message));
+    }
     let old = namespace::seen(call, db, &out.collection);
     if let Some(old) = &old {
         old.check_writable()?;
@@ -117,6 +121,10 @@ async fn merge_into(
 ) -> Result<()> {
     let db = merge.database.as_deref().unwrap_or(&call.db);
     check_collection_name(db, &merge.collection)?;
+    if merge.collection.starts_with("system.") {
+        let message = format!("Cannot $merge to special collection: {}", merge.collection);
+        return Err(Failure::new(31319, message));
+    }
     let (collection, _) = namespace::ensure(call, db, &merge.collection).await?;
     let by_id = merge.on.len() == 1 && merge.on[0] == "_id";
     if !by_id {

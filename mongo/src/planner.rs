@@ -24,6 +24,7 @@ use crate::{
     expression::Names,
     filter::{Bound, Condition, Filter},
     namespace::Collection,
+    path::parse_index,
 };
 
 /// Where to look.
@@ -218,7 +219,12 @@ fn rank(value: &RawBson) -> u8 {
 pub(crate) fn is_usable(rule: &IndexRule) -> bool {
     let spec = bson::RawDocument::from_bytes(&rule.spec);
     let hidden = spec.is_ok_and(|spec| matches!(spec.get("hidden"), Ok(Some(RawBsonRef::Boolean(true)))));
-    !rule.building && rule.has_entries() && !hidden
+    !rule.building && rule.has_entries() && !hidden && !counts_items(rule)
+}
+
+/// Whether a path of an index may number an item of an array: its entries do not have all that such a path may mean.
+fn counts_items(rule: &IndexRule) -> bool {
+    rule.fields.iter().any(|field| field.path.split('.').skip(1).any(|part| parse_index(part).is_some()))
 }
 
 /// Whether an index has a derived field, and so lacks the documents without values in it.

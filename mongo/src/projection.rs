@@ -75,6 +75,11 @@ impl Projection {
         parse::exclude(paths)
     }
 
+    /// Whether it asks for the item that the query matched.
+    pub(crate) fn is_positional(&self) -> bool {
+        self.positional.is_some()
+    }
+
     /// What is left of a document.
     pub fn apply(&self, document: &RawDocument, context: &Context<'_>) -> Result<RawDocumentBuf> {
         self.apply_in(document, &mut Env::new(document, context))

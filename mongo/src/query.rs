@@ -461,6 +461,13 @@ pub fn hint_name(
     }
 }
 
+/// Whether a hint says that documents come in the order against their own.
+pub fn is_backward(hint: Option<bson::RawBsonRef<'_>>) -> bool {
+    let Some(bson::RawBsonRef::Document(key)) = hint else { return false };
+    let direction = key.get("$natural").ok().flatten().and_then(crate::call::integer);
+    direction.is_some_and(|direction| direction < 0)
+}
+
 fn is_natural(key: &RawDocument) -> bool {
     matches!(key.get("$natural"), Ok(Some(_)))
 }

@@ -155,6 +155,8 @@ impl Mongo {
         self.hear_of(&request.body, call.now);
         call.check_fields()?;
         call.check_read_concern()?;
+        call.check_write_concern()?;
+        call.check_time_limit()?;
         call.authorize()?;
         let injected = self.fail_points.meet(&call).await;
         let injected = injected.transpose()?;

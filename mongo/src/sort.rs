@@ -9,7 +9,7 @@ use bson::RawDocument;
 
 use crate::context::Context;
 use crate::error::{BAD_VALUE, Result, bail};
-use crate::path::{Leaf, Path, parse_index};
+use crate::path::{Path, parse_index};
 use crate::values::{Ref, Value, as_double, field, fields, is_number, items};
 
 /// One part of a sort pattern.
@@ -68,7 +68,7 @@ impl SortPattern {
         self.parts
             .iter()
             .try_fold((Vec::new(), None), |(mut keys, mut array): (Vec<Value>, Option<&str>), part| {
-                let (key, through_array) = part.key(document, context);
+                let (key, through_array) = part.key(document, context)?;
                 if through_array {
                     let root = part.path.parts().first().map(String::as_str).unwrap_or_default();
                     if array.is_some_and(|other| other != root) {
@@ -133,9 +133,9 @@ fn part(name: &str, value: Ref<'_>) -> Result<Part> {
 
 impl Part {
     /// The smallest value (or the largest), and whether it came out of an array.
-    fn key(&self, document: &RawDocument, context: &Context<'_>) -> (Value, bool) {
+    fn key(&self, document: &RawDocument, context: &Context<'_>) -> Result<(Value, bool)> {
         if let Some(meta) = &self.meta {
-            return (context.meta(document, meta).unwrap_or(Value::Null), false);
+            return Ok((context.meta(document, meta).unwrap_or(Value::Null), false));
         }
         let (mut best, mut through_array): (Option<Value>, bool) = (None, false);
         let mut offer = |value: Ref<'_>| {
@@ -147,41 +147,49 @@ impl Part {
                 best = Some(value.into());
             }
         };
-        if self.path.parts().iter().any(|part| parse_index(part).is_some()) {
-            let mut empty = None;
-            self.path.any(document, Leaf::Items, &mut |value, position| {
-                through_array |= position.is_some();
-                match value {
-                    // The array itself comes after its items: it counts only if it has none.
-                    Some(Ref::Array(list)) if position.is_none() => {
-                        through_array = true;
-                        empty = empty.or(list.is_empty().then_some(Ref::Undefined));
-                    }
-                    value => offer(value.unwrap_or(Ref::Null)),
-                }
-                false
-            });
-            empty.into_iter().for_each(offer);
-        } else {
-            sorted_by(Ref::Document(document), self.path.parts(), &mut through_array, &mut offer);
-        }
-        (best.unwrap_or(Value::Null), through_array)
+        sorted_by(Ref::Document(document), self.path.parts(), &mut through_array, &mut offer)?;
+        Ok((best.unwrap_or(Value::Null), through_array))
     }
 }
 
 /// Shows all that a document may be sorted by at a path, as an index has it: the items of arrays, undefined for an array
-/// without any, null where nothing is.
-fn sorted_by(value: Ref<'_>, path: &[String], through_array: &mut bool, offer: &mut dyn FnMut(Ref<'_>)) {
+/// without any, null where nothing is. The number of an item in a path is that item alone, and stands for itself if it is an array.
+fn sorted_by(
+    value: Ref<'_>,
+    path: &[String],
+    through_array: &mut bool,
+    offer: &mut dyn FnMut(Ref<'_>),
+) -> Result<()> {
     match (value, path.split_first()) {
-        (Ref::Array(list), _) => {
+        (Ref::Array(list), first) => {
             *through_array = true;
+            if let Some((number, rest)) = first
+                && let Some(place) = parse_index(number)
+                && let Some(item) = items(list).nth(place)
+            {
+                let is_name =
+                    |item: Ref<'_>| matches!(item, Ref::Document(object) if field(object, number).is_some());
+                if items(list).any(is_name) {
+                    bail!(
+                        16746,
+                        "Ambiguous field name found in array (do not use numeric field names in embedded elements in \
+                         an array), field: '{number}'"
+                    );
+                }
+                match item {
+                    Ref::Array(inner) if rest.is_empty() && inner.is_empty() => offer(Ref::Undefined),
+                    item if rest.is_empty() => offer(item),
+                    item => sorted_by(item, rest, through_array, offer)?,
+                }
+                return Ok(());
+            }
             if list.is_empty() {
                 offer(if path.is_empty() { Ref::Undefined } else { Ref::Null });
             }
             for item in items(list) {
                 match item {
                     item if path.is_empty() => offer(item),
-                    Ref::Document(_) => sorted_by(item, path, through_array, offer),
+                    Ref::Document(_) => sorted_by(item, path, through_array, offer)?,
                     // An array inside an array is a value, and is not entered by name.
                     _ => offer(Ref::Null),
                 }
@@ -189,9 +197,10 @@ fn sorted_by(value: Ref<'_>, path: &[String], through_array: &mut bool, offer: &
         }
         (value, None) => offer(value),
         (Ref::Document(object), Some((first, rest))) => match field(object, first) {
-            Some(found) => sorted_by(found, rest, through_array, offer),
+            Some(found) => sorted_by(found, rest, through_array, offer)?,
             None => offer(Ref::Null),
         },
         _ => offer(Ref::Null),
     }
+    Ok(())
 }

@@ -15,6 +15,11 @@ pub const DATABASE: &str = "admin";
 /// The collection of users.
 pub const COLLECTION: &str = "system.users";
 
+/// Whether this is where users are kept.
+pub fn are_kept_in(db: &str, collection: &str) -> bool {
+    db == DATABASE && collection == COLLECTION
+}
+
 /// A stored user.
 #[derive(Clone, Debug)]
 pub struct StoredUser(pub Document);

@@ -69,6 +69,65 @@ def test_users_and_what_they_may_do():
         admin.drop_database(name)
 
 
+def test_who_writes_everywhere_does_not_write_users():
+    name = f"db-{uuid.uuid4()}"
+    with locked("mayfly", LOCKED_KEY) as owner:
+        roles = ["readWriteAnyDatabase", "clusterMonitor"]
+        owner.admin.command("createUser", name, pwd="w", roles=roles)
+        with locked(name, "w") as writer:
+            admin, users = writer.admin, {"_id": f"admin.{name}"}
+            root = {"$set": {"roles": [{"role": "root", "db": "admin"}]}}
+            writer[name].c.insert_one({"_id": 1})
+            # What is not there for somebody is not found and not changed; what would have to be made is refused.
+            assert admin["system.users"].find_one() is None
+            assert admin["system.users"].update_one(users, root).matched_count == 0
+            assert list(admin.c.aggregate([{"$unionWith": "system.users"}])) == []
+            refused = [
+                lambda: admin["system.users"].insert_one({"_id": "admin.evil"}),
+                lambda: admin["system.users"].update_one({"_id": "admin.evil"}, root, upsert=True),
+                lambda: admin.command({"create": "system.users"}),
+                lambda: writer[name].c.aggregate([{"$merge": {"into": {"db": "admin", "coll": "system.users"}}}]),
+                lambda: writer[name].c.aggregate([{"$out": {"db": "admin", "coll": "system.users"}}]),
+                lambda: admin.command({"renameCollection": f"{name}.c", "to": "admin.system.users", "dropTarget": True}),
+                lambda: admin.command({"renameCollection": "admin.system.users", "to": f"{name}.users"}),
+                lambda: admin.command("createUser", "evil", pwd="x", roles=["root"]),
+                lambda: admin.command("usersInfo", name, showCredentials=True),
+                lambda: admin.command("dropDatabase"),
+                lambda: admin.command({"setParameter": 1, "ttlMonitorSleepSecs": 1}),
+            ]
+            for number, attempt in enumerate(refused):
+                with pytest.raises(OperationFailure):
+                    attempt()
+                    pytest.fail(f"attempt {number} was let through")
+            inserts = [{"insert": 0, "document": {"_id": "admin.evil"}}]
+            answer = admin.command({"bulkWrite": 1, "ops": inserts, "nsInfo": [{"ns": "admin.system.users"}]})
+            assert (answer["nErrors"], answer["nInserted"]) == (1, 0)
+            [shown] = admin.command("usersInfo")["users"]
+            assert shown["user"] == name and "credentials" not in shown
+        [user] = owner.admin.command("usersInfo", name)["users"]
+        assert {role["role"] for role in user["roles"]} == set(roles)
+        owner.admin.command("dropUser", name)
+        owner.drop_database(name)
+
+
+def test_a_bulk_write_needs_the_role_of_each_collection():
+    name = f"db-{uuid.uuid4()}"
+    with locked("mayfly", LOCKED_KEY) as owner:
+        owner[name].command("createUser", "writer", pwd="w", roles=["readWrite"])
+        with locked("writer", "w", authSource=name) as writer:
+
+            def write(db):
+                operations = [{"insert": 0, "document": {"_id": 1}}]
+                return writer.admin.command({"bulkWrite": 1, "ops": operations, "nsInfo": [{"ns": f"{db}.c"}]})
+
+            assert write(name)["nInserted"] == 1
+            with pytest.raises(OperationFailure) as refused:
+                write("admin")
+            assert refused.value.code == 13
+        owner[name].command("dropAllUsersFromDatabase")
+        owner.drop_database(name)
+
+
 def test_tls():
     with MongoClient(MONGO, tls=True, tlsCAFile=CA) as client:
         assert client.admin.command("ping")["ok"] == 1

@@ -2,7 +2,7 @@
 
 import pytest
 from pymongo import MongoClient
-from pymongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure
+from pymongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure, PyMongoError
 
 from conftest import MONGO
 from server_clock import needs_test_server
@@ -70,3 +70,15 @@ def test_a_transaction_is_begun_again(collection, fail_point, code):
 
         session.with_transaction(insert)
         assert len(tries) == 2 and collection.count_documents({}) == 1
+
+
+def test_a_concern_that_fails_inside_of_a_transaction_has_no_label(collection, fail_point):
+    fail_point({"times": 1}, failCommands=["insert"], writeConcernError={"code": 91, "errmsg": "shutting down"})
+    with MongoClient(MONGO) as client, client.start_session() as session:
+        session.start_transaction()
+        things = client[collection.database.name][collection.name]
+        with pytest.raises(PyMongoError) as failed:
+            things.insert_one({"_id": 1}, session=session)
+        assert failed.value.code == 91
+        assert not failed.value.has_error_label("TransientTransactionError")
+        session.abort_transaction()

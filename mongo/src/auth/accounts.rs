@@ -18,6 +18,46 @@ pub enum Role {
     Admin,
 }
 
+/// The roles that every database has, and what they let do in it.
+const ROLES: &[(&str, Option<Role>)] = &[
+    ("read", Some(Role::Read)),
+    ("readWrite", Some(Role::ReadWrite)),
+    ("dbAdmin", Some(Role::ReadWrite)),
+    ("userAdmin", Some(Role::Admin)),
+    ("dbOwner", Some(Role::Admin)),
+    ("enableSharding", None),
+];
+
+/// Those of the database `admin` alone, which hold in all. Who looks after a cluster may do nothing here that others may not.
+const ADMIN_ROLES: &[(&str, Option<Role>)] = &[
+    ("readAnyDatabase", Some(Role::Read)),
+    ("readWriteAnyDatabase", Some(Role::ReadWrite)),
+    ("dbAdminAnyDatabase", Some(Role::ReadWrite)),
+    ("userAdminAnyDatabase", Some(Role::Admin)),
+    ("root", Some(Role::Admin)),
+    ("__system", Some(Role::Admin)),
+    ("backup", Some(Role::Read)),
+    ("restore", Some(Role::ReadWrite)),
+    ("clusterAdmin", None),
+    ("clusterManager", None),
+    ("clusterMonitor", None),
+    ("hostManager", None),
+    ("directShardOperations", None),
+    ("searchCoordinator", None),
+];
+
+/// What a role lets do in the database it is granted in; nothing, if there is no such role.
+pub fn built_in_role(role: &str, database: &str) -> Option<Option<Role>> {
+    let admin = if database == "admin" { ADMIN_ROLES } else { &[] };
+    ROLES.iter().chain(admin).find(|(name, _)| *name == role).map(|(_, allowed)| *allowed)
+}
+
+/// The names of the roles of a database.
+pub fn built_in_roles(database: &str) -> impl Iterator<Item = &'static str> {
+    let admin = if database == "admin" { ADMIN_ROLES } else { &[] };
+    ROLES.iter().chain(admin).map(|(name, _)| *name)
+}
+
 /// Somebody a connection speaks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct User {
@@ -33,15 +73,11 @@ impl User {
     /// What it may do in a database.
     pub fn role_in(&self, database: &str) -> Option<Role> {
         let role = |(role, of): &(String, String)| {
-            let everywhere = of == "admin" && (role.ends_with("AnyDatabase") || role == "root");
+            let everywhere = of == "admin" && ADMIN_ROLES.iter().any(|(name, _)| name == role);
             if !everywhere && of != database {
                 return None;
             }
-            Some(match role.as_str() {
-                "read" | "readAnyDatabase" => Role::Read,
-                "readWrite" | "readWriteAnyDatabase" => Role::ReadWrite,
-                _ => Role::Admin,
-            })
+            built_in_role(role, of).flatten()
         };
         self.roles.iter().filter_map(role).max()
     }
@@ -149,5 +185,10 @@ mod tests {
         assert_eq!(user("readWriteAnyDatabase", "admin").role_in("other"), Some(Role::ReadWrite));
         assert_eq!(user("root", "admin").role_in("other"), Some(Role::Admin));
         assert_eq!(user("dbOwner", "shop").role_in("shop"), Some(Role::Admin));
+        assert_eq!(user("restore", "admin").role_in("shop"), Some(Role::ReadWrite));
+        for nothing in ["clusterMonitor", "raed", ""] {
+            assert_eq!(user(nothing, "admin").role_in("admin"), None, "{nothing}");
+        }
+        assert_eq!(user("root", "shop").role_in("shop"), None);
     }
 }

@@ -6,6 +6,7 @@ use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
 use super::insert::{check_batch, prepare};
 use crate::{
+    auth::Role,
     call::{Call, check_collection_name, integer},
     changing::{Action, ChangeStatement, Changed, note_of, parse_update},
     cursor::{Cursor, Ready},
@@ -60,7 +61,11 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             .split_once('.')
             .ok_or_else(|| Failure::new(73, format!("Invalid namespace specified '{full}'")))?;
         check_collection_name(db, name)?;
+        call.check_role(db, Role::ReadWrite)?;
         namespaces.push((db.to_owned(), name.to_owned()));
+    }
+    for operation in &operations {
+        check_operation(operation, namespaces.len())?;
     }
     let (mut counts, mut results, mut retried) = (Counts::default(), VecDeque::new(), Vec::new());
     for (place, operation) in operations.iter().enumerate() {
@@ -84,6 +89,9 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
                     doc! { "ok": 0.0, "idx": place as i32, "code": failure.code, "errmsg": &failure.message };
                 error.extend((*failure.fields).clone());
                 error.insert("n", 0);
+                if matches!(operation.get("update"), Ok(Some(_))) {
+                    error.insert("nModified", 0);
+                }
                 results.push_back(to_raw(&error));
                 if ordered {
                     break;
@@ -110,6 +118,49 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         end.insert("retriedStmtIds", retried);
     }
     Ok(appended(answer, end))
+}
+
+/// Refuses the command for an operation that is none, whatever the others are.
+fn check_operation(operation: &RawDocument, namespaces: usize) -> Result<()> {
+    let Some((kind, target)) = operation.iter().next().transpose()? else {
+        return Err(Failure::new(9, "an operation of bulkWrite is empty"));
+    };
+    let (needed, known): (&[&str], &[&str]) = match kind.as_str() {
+        "insert" => (&["document"], &["insert", "document"]),
+        "update" => (
+            &["filter", "updateMods"],
+            &[
+                "update",
+                "filter",
+                "updateMods",
+                "multi",
+                "upsert",
+                "arrayFilters",
+                "collation",
+                "hint",
+                "sort",
+                "constants",
+                "upsertSupplied",
+                "sampleId",
+                "allowShardKeyUpdatesWithoutFullShardKeyInQuery",
+            ],
+        ),
+        "delete" => (&["filter"], &["delete", "filter", "multi", "collation", "hint", "sampleId"]),
+        other => return Err(Failure::unknown_field(&format!("bulkWrite.{other}"))),
+    };
+    if !integer(target).is_some_and(|place| usize::try_from(place).is_ok_and(|place| place < namespaces)) {
+        return Err(Failure::bad_value("BulkWrite ops entry has an invalid nsInfo index."));
+    }
+    for element in operation.iter_elements() {
+        let name = element?.key().as_str();
+        if !known.contains(&name) {
+            return Err(Failure::unknown_field(&format!("bulkWrite.ops.{name}")));
+        }
+    }
+    match needed.iter().find(|name| !matches!(operation.get(name), Ok(Some(_)))) {
+        Some(name) => Err(Failure::missing(&format!("bulkWrite.ops.{name}"))),
+        None => Ok(()),
+    }
 }
 
 async fn one(

@@ -13,7 +13,6 @@ use crate::{
 /// Arguments.
 pub const FIELDS: &[&str] = &[
     "capped",
-    "autoIndexId",
     "size",
     "max",
     "validator",
@@ -69,6 +68,14 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             72,
             format!("'expireAfterSeconds' {why} is not supported: use a TTL index"),
         ));
+    }
+    if call.get("temp")?.is_some() {
+        return Err(Failure::new(72, "the 'temp' field is an invalid option"));
+    }
+    if let Some(size) = call.integer("size")?.filter(|size| *size < 1) {
+        return Err(Failure::bad_value(format!(
+            "BSON field 'size' value must be >= 1, actual value '{size}'"
+        )));
     }
     let mut options = Document::new();
     for name in KEPT {
@@ -136,6 +143,15 @@ pub fn check_options(call: &Call<'_>, options: &Document) -> Result<()> {
     }
     if let Ok(source) = options.get_str("viewOn") {
         crate::call::check_collection_name(&call.db, source)?;
+        let stages = options.get_array("pipeline").map(Vec::as_slice).unwrap_or_default();
+        let names = stages.iter().filter_map(|stage| stage.as_document()?.keys().next());
+        for name in names {
+            if matches!(name.as_str(), "$out" | "$merge" | "$changeStream") {
+                let message =
+                    format!("The aggregation stage {name} cannot be used in the definition of a view");
+                return Err(Failure::new(167, message));
+            }
+        }
     }
     Ok(())
 }

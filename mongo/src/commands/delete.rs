@@ -30,6 +30,9 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         .documents("deletes")?
         .ok_or_else(|| Failure::new(40414, "BSON field 'delete.deletes' is missing but a required field"))?;
     check_batch(deletes.len())?;
+    for delete in &deletes {
+        check_statement(delete)?;
+    }
     let ordered = call.get("ordered")?.is_none() || call.flag("ordered")?;
     let collection = namespace::seen(call, &call.db, name);
     let (mut removed, mut errors, mut retried) = (0, Vec::new(), Vec::new());
@@ -55,6 +58,20 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     reply(answer)
 }
 
+/// Refuses the command for a statement that is none, whatever the others are.
+fn check_statement(delete: &RawDocument) -> Result<()> {
+    for element in delete.iter_elements() {
+        let field = element?.key().as_str();
+        if !["q", "limit", "collation", "hint", "sampleId"].contains(&field) {
+            return Err(Failure::unknown_field(&format!("delete.deletes.{field}")));
+        }
+    }
+    match ["q", "limit"].into_iter().find(|field| !matches!(delete.get(field), Ok(Some(_)))) {
+        Some(field) => Err(Failure::missing(&format!("delete.deletes.{field}"))),
+        None => Ok(()),
+    }
+}
+
 async fn statement(
     call: &Call<'_>,
     collection: Option<&Collection>,
@@ -62,15 +79,6 @@ async fn statement(
     delete: &RawDocument,
     retried: &mut Vec<i32>,
 ) -> Result<Changed> {
-    for element in delete.iter_elements() {
-        let field = element?.key().as_str().to_owned();
-        if !["q", "limit", "collation", "hint", "sampleId"].contains(&field.as_str()) {
-            return Err(Failure::new(
-                40415,
-                format!("BSON field 'delete.deletes.{field}' is an unknown field."),
-            ));
-        }
-    }
     let multi = match delete.get("limit")?.and_then(integer) {
         Some(0) => true,
         Some(1) => false,

@@ -4,7 +4,7 @@ use bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 
 use super::{Access, COMMANDS, hello, reply};
 use crate::{
-    call::Call,
+    call::{Call, integer, wrong_type},
     failure::{Failure, Result},
     service::Topology,
 };
@@ -12,6 +12,14 @@ use crate::{
 /// `ping`.
 pub async fn ping(_: &Call<'_>) -> Result<RawDocumentBuf> {
     reply(Document::new())
+}
+
+/// `fsync`: every write is as durable as it was asked to be when it is answered.
+pub async fn fsync(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    match call.flag("lock")? {
+        true => Err(Failure::new(238, "fsync with lock is not supported: writes are not held back")),
+        false => reply(doc! { "numFiles": 1 }),
+    }
 }
 
 /// Commands that have nothing to do here, and say so.
@@ -33,7 +41,7 @@ pub async fn build_info(_: &Call<'_>) -> Result<RawDocumentBuf> {
         "modules": [],
         "allocator": "system",
         "javascriptEngine": "none",
-        "sysInfo": "deprecated",
+        "sysinfo": "deprecated",
         "versionArray": hello::VERSION.to_vec(),
         "openssl": { "running": "rustls", "compiled": "rustls" },
         "buildEnvironment": {
@@ -42,7 +50,7 @@ pub async fn build_info(_: &Call<'_>) -> Result<RawDocumentBuf> {
         },
         "bits": 64,
         "debug": false,
-        "maxBsonObjectSize": hello::DOCUMENT_BYTES_MAX as i32,
+        "maxBsonObjectSize": hello::DOCUMENT_BYTES_MAX as i64,
         "storageEngines": ["mayfly"],
     })
 }
@@ -125,6 +133,9 @@ pub async fn set_parameter(call: &Call<'_>) -> Result<RawDocumentBuf> {
         let element = element?;
         let name = element.key().as_str();
         if let Some(was) = all.get(name) {
+            if name == "ttlMonitorSleepSecs" && integer(element.value()?).is_none_or(|seconds| seconds < 1) {
+                return Err(Failure::bad_value("ttlMonitorSleepSecs must be strictly greater than 0"));
+            }
             return reply(doc! { "was": was.clone() });
         }
         if !name.starts_with('$') && !["lsid", "comment", "apiVersion"].contains(&name) {
@@ -216,6 +227,11 @@ pub async fn current_op(_: &Call<'_>) -> Result<RawDocumentBuf> {
 }
 
 /// `killOp`.
-pub async fn kill_op(_: &Call<'_>) -> Result<RawDocumentBuf> {
+pub async fn kill_op(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    match call.get("op")? {
+        None => return Err(Failure::new(4, "Missing expected field \"op\"")),
+        Some(value) if integer(value).is_none() => return Err(wrong_type("op", value, "number")),
+        Some(_) => {}
+    }
     reply(doc! { "info": "attempting to kill op" })
 }

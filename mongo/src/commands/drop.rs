@@ -5,10 +5,11 @@ use mayfly_engine::Error as EngineError;
 
 use super::reply;
 use crate::{
+    auth::Role,
     call::{Call, check_collection_name},
     change_stream::{Happening, Subject, finish_log},
     failure::{Failure, Result},
-    indexes, namespace,
+    indexes, namespace, users,
 };
 
 /// `drop`. One that is not there is as good as dropped.
@@ -33,6 +34,12 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
 
 /// `dropDatabase`.
 pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    if call.integer("dropDatabase")? != Some(1) {
+        return Err(Failure::new(5_255_100, "Have to pass 1 as 'drop' parameter"));
+    }
+    if call.db == users::DATABASE {
+        return Err(Failure::new(20, "Dropping the 'admin' database is prohibited."));
+    }
     let mut dropped = Vec::new();
     for collection in namespace::all_seen(call, &call.db) {
         finish_log(call.mongo, &collection, call.now).await?;
@@ -54,7 +61,8 @@ pub async fn database(call: &Call<'_>) -> Result<RawDocumentBuf> {
 /// `renameCollection`.
 pub async fn rename(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let split = |field: &str| -> Result<(String, String)> {
-        let full = call.text(field)?.unwrap_or_default();
+        let missing = || Failure::missing(&format!("renameCollection.{field}"));
+        let full = call.text(field)?.ok_or_else(missing)?;
         let (db, name) = full
             .split_once('.')
             .ok_or_else(|| Failure::new(73, format!("Invalid namespace specified '{full}'")))?;
@@ -63,6 +71,11 @@ pub async fn rename(call: &Call<'_>) -> Result<RawDocumentBuf> {
     };
     let (db, name) = split("renameCollection")?;
     let (to_db, to_name) = split("to")?;
+    call.check_role(&db, Role::ReadWrite)?;
+    call.check_role(&to_db, Role::ReadWrite)?;
+    if users::are_kept_in(&to_db, &to_name) {
+        call.check_role(&to_db, Role::Admin)?;
+    }
     let source = namespace::seen(call, &db, &name)
         .ok_or_else(|| Failure::new(26, format!("Source collection {db}.{name} does not exist")))?;
     if (&db, &name) == (&to_db, &to_name) {

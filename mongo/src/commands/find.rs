@@ -15,7 +15,7 @@ use crate::{
     filtering::Surroundings,
     namespace,
     projection::Projection,
-    query::{Query, check_scores, hint_name},
+    query::{Query, check_scores, hint_name, is_backward},
     sort::SortPattern,
 };
 
@@ -125,6 +125,7 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
     let bounds = IndexBounds::parse(call, collection.as_ref(), hint.as_deref())?;
     let txn = call.view()?;
     let mut query = Query::new(collection, filter, surroundings, txn);
+    query.reverse = is_backward(call.get("hint")?);
     if let Some(sort) = call.document("sort")?.filter(|sort| !sort.is_empty()) {
         match sort.get("$natural")?.and_then(integer) {
             Some(direction) => query.reverse = direction < 0,

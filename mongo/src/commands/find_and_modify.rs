@@ -75,6 +75,9 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Some(fields) => Some(Projection::parse_find(fields, &filter, &surroundings.names())?),
         None => None,
     };
+    if new && projection.as_ref().is_some_and(Projection::is_positional) {
+        return Err(Failure::bad_value("cannot use a positional projection and return the new document"));
+    }
     let parsed = match update {
         Some(update) => Some(parse_update(update, call.array("arrayFilters")?, None, &mut surroundings)?),
         None => None,

@@ -19,7 +19,7 @@ use crate::{
 /// `createIndexes`.
 pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let specs = call.documents("indexes")?.unwrap_or_default();
+    let specs = call.documents("indexes")?.ok_or_else(|| Failure::missing("createIndexes.indexes"))?;
     if specs.is_empty() {
         return Err(Failure::bad_value("Must specify at least one index to create"));
     }
@@ -233,6 +233,7 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
     let collection = namespace::seen(call, &call.db, name)
         .ok_or_else(|| Failure::new(26, format!("ns not found {}.{name}", call.db)))?;
+    collection.check_writable()?;
     let shown = indexes::shown(&collection);
     let rules = collection.container.definition().index_rules.clone();
     let by_name = |name: &str| -> Result<Vec<u32>> {
@@ -313,6 +314,11 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
         if let Some((change, before)) = told_index(&name, &index, &answer) {
             asked.insert("index", change);
             index_before = Some(before);
+        }
+    }
+    for refused in ["cappedSize", "cappedMax", "timeseries"] {
+        if call.get(refused)?.is_some() {
+            return Err(Failure::new(238, format!("collMod with {refused} is not supported")));
         }
     }
     if call.get("expireAfterSeconds")?.is_some() {
@@ -401,6 +407,9 @@ async fn modify_index(
     }
     let is_id =
         by_name == Some("_id_") || by_key.is_some_and(|key| key.len() == 1 && key.contains_key("_id"));
+    if is_id && asked.contains_key("hidden") {
+        return Err(Failure::bad_value("can't hide _id index"));
+    }
     if is_id {
         return Err(Failure::new(72, "the _id field does not support TTL indexes, nor can it be changed"));
     }
@@ -427,13 +436,17 @@ async fn modify_index(
                 "TTL indexes are single-field indexes, compound indexes do not support TTL",
             ));
         }
-        let seconds = match value {
-            Bson::String(_) => {
-                return Err(Failure::new(
-                    14,
-                    "BSON field 'collMod.index.expireAfterSeconds' is the wrong type 'string', expected types '[int, decimal, double, long']",
-                ));
+        let value = match value {
+            Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) | Bson::Decimal128(_) => value,
+            other => {
+                let message = format!(
+                    "BSON field 'collMod.index.expireAfterSeconds' is the wrong type {:?}, expected types '[double, long, decimal, int]'",
+                    other.element_type()
+                );
+                return Err(Failure::new(14, message));
             }
+        };
+        let seconds = match value {
             // MongoDB takes more than fits for the most that does.
             Bson::Int64(number) if *number > i64::from(i32::MAX) => i64::from(i32::MAX),
             Bson::Double(number) if *number > f64::from(i32::MAX) => i64::from(i32::MAX),

@@ -78,8 +78,8 @@ pub struct CommandInfo {
     pub retryable: bool,
     /// May be a step of a transaction.
     pub in_transaction: bool,
-    /// Arguments beside those of every command; if none are listed, all are taken.
-    pub fields: &'static [&'static str],
+    /// Arguments beside those of every command; where there is no list, all are taken.
+    pub fields: Option<&'static [&'static str]>,
     /// What it does.
     pub run: Run,
 }
@@ -96,7 +96,7 @@ impl CommandInfo {
             stable: false,
             retryable: false,
             in_transaction: false,
-            fields: &[],
+            fields: Some(&[]),
             run,
         }
     }
@@ -104,7 +104,8 @@ impl CommandInfo {
     /// Whether background work gives way to it: whoever reads or writes documents is waited for, whoever asks how the server
     /// is does not hold up what is looked at. `getMore` may wait for what never comes, and says itself when it works.
     pub fn is_load(&self) -> bool {
-        matches!(self.access, Access::Read | Access::Write) || self.name == "commitTransaction"
+        matches!(self.access, Access::Read | Access::Write)
+            || matches!(self.name, "bulkWrite" | "commitTransaction")
     }
 
     const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
@@ -138,7 +139,13 @@ impl CommandInfo {
     }
 
     const fn fields(mut self, fields: &'static [&'static str]) -> Self {
-        self.fields = fields;
+        self.fields = Some(fields);
+        self
+    }
+
+    /// Takes whatever is sent, as MongoDB does with this command.
+    const fn any_fields(mut self) -> Self {
+        self.fields = None;
         self
     }
 }
@@ -155,18 +162,22 @@ macro_rules! handler {
 /// All commands.
 pub const COMMANDS: &[CommandInfo] = &[
     CommandInfo::new("hello", Access::Open, "what the server is and can do", handler!(hello::run))
+        .any_fields()
         .over_query()
         .stable(),
     CommandInfo::new("isMaster", Access::Open, "the older name of `hello`", handler!(hello::run))
+        .any_fields()
         .alias(&["ismaster"])
         .over_query(),
     CommandInfo::new("ping", Access::Open, "whether the server is there", handler!(diagnostics::ping))
         .stable()
         .transactional(),
     CommandInfo::new("saslStart", Access::Open, "begins an authentication", handler!(login::start))
+        .fields(&["mechanism", "payload", "db", "autoAuthorize", "options"])
         .over_query()
         .stable(),
     CommandInfo::new("saslContinue", Access::Open, "goes on with an authentication", handler!(login::go_on))
+        .fields(&["conversationId", "payload"])
         .over_query()
         .stable(),
     CommandInfo::new(
@@ -174,18 +185,21 @@ pub const COMMANDS: &[CommandInfo] = &[
         Access::Open,
         "with a certificate: refused, there is SCRAM",
         handler!(login::authenticate),
-    ),
+    )
+    .any_fields(),
     CommandInfo::new("logout", Access::Open, "forgets who is authenticated", handler!(login::logout)),
     CommandInfo::new(
         "connectionStatus",
         Access::Open,
         "who is authenticated",
         handler!(login::connection_status),
-    ),
+    )
+    .fields(&["showPrivileges"]),
     CommandInfo::new("buildInfo", Access::User, "version and build", handler!(diagnostics::build_info))
         .alias(&["buildinfo"])
         .over_query(),
-    CommandInfo::new("whatsmyuri", Access::Open, "the client's address", handler!(diagnostics::whats_my_uri)),
+    CommandInfo::new("whatsmyuri", Access::Open, "the client's address", handler!(diagnostics::whats_my_uri))
+        .any_fields(),
     CommandInfo::new("hostInfo", Access::User, "the machine", handler!(diagnostics::host_info)).admin(),
     CommandInfo::new(
         "getCmdLineOpts",
@@ -194,25 +208,31 @@ pub const COMMANDS: &[CommandInfo] = &[
         handler!(diagnostics::cmd_line),
     )
     .admin(),
-    CommandInfo::new("getParameter", Access::User, "settings", handler!(diagnostics::get_parameter)).admin(),
+    CommandInfo::new("getParameter", Access::User, "settings", handler!(diagnostics::get_parameter))
+        .any_fields()
+        .admin(),
     CommandInfo::new(
         "setParameter",
         Access::Admin,
         "settings of the TTL monitor and of tests",
         handler!(diagnostics::set_parameter),
     )
+    .any_fields()
     .admin(),
     CommandInfo::new("getLog", Access::User, "the server's messages: none", handler!(diagnostics::get_log))
         .admin(),
-    CommandInfo::new("listCommands", Access::User, "this table", handler!(diagnostics::list_commands)),
-    CommandInfo::new("features", Access::User, "flags of old clients", handler!(diagnostics::features)),
-    CommandInfo::new("serverStatus", Access::User, "counters", handler!(server_status::run)),
+    CommandInfo::new("listCommands", Access::User, "this table", handler!(diagnostics::list_commands))
+        .any_fields(),
+    CommandInfo::new("features", Access::User, "flags of old clients", handler!(diagnostics::features))
+        .fields(&["oidReset"]),
+    CommandInfo::new("serverStatus", Access::User, "counters", handler!(server_status::run)).any_fields(),
     CommandInfo::new(
         "getDefaultRWConcern",
         Access::User,
         "default concerns",
         handler!(diagnostics::default_concern),
     )
+    .fields(&["inMemory"])
     .admin(),
     CommandInfo::new(
         "setFeatureCompatibilityVersion",
@@ -220,6 +240,7 @@ pub const COMMANDS: &[CommandInfo] = &[
         "accepted, changes nothing",
         handler!(diagnostics::ok),
     )
+    .fields(&["confirm", "fromConfigServer", "phase", "changeTimestamp", "downgradeOnDiskChanges"])
     .admin(),
     CommandInfo::new(
         "replSetGetStatus",
@@ -227,31 +248,42 @@ pub const COMMANDS: &[CommandInfo] = &[
         "the set's members",
         handler!(diagnostics::repl_status),
     )
+    .any_fields()
     .admin(),
-    CommandInfo::new("fsync", Access::Admin, "writes are durable already", handler!(diagnostics::ok)).admin(),
-    CommandInfo::new("profile", Access::User, "the profiler is off", handler!(diagnostics::profile)),
-    CommandInfo::new("listShards", Access::User, "no shards", handler!(diagnostics::list_shards)).admin(),
+    CommandInfo::new("fsync", Access::Admin, "writes are durable already", handler!(diagnostics::fsync))
+        .fields(&["lock", "fsyncLockAcquisitionTimeoutMillis"])
+        .admin(),
+    CommandInfo::new("profile", Access::User, "the profiler is off", handler!(diagnostics::profile))
+        .fields(&["slowms", "sampleRate", "filter"]),
+    CommandInfo::new("listShards", Access::User, "no shards", handler!(diagnostics::list_shards))
+        .any_fields()
+        .admin(),
     CommandInfo::new(
         "currentOp",
         Access::User,
         "what is running: nothing is shown",
         handler!(diagnostics::current_op),
     )
+    .any_fields()
     .admin(),
-    CommandInfo::new("killOp", Access::Admin, "accepted", handler!(diagnostics::kill_op)).admin(),
+    CommandInfo::new("killOp", Access::Admin, "accepted", handler!(diagnostics::kill_op))
+        .any_fields()
+        .admin(),
     CommandInfo::new(
         "configureFailPoint",
         Access::Admin,
         "failures on demand, for tests",
         handler!(fail_point::run),
     )
+    .any_fields()
     .admin(),
     CommandInfo::new(
         "testVersion2",
         Access::Open,
         "not in version 1 of the stable API, for tests",
         handler!(fail_point::version_2),
-    ),
+    )
+    .any_fields(),
     CommandInfo::new("find", Access::Read, "finds documents", handler!(find::run))
         .fields(find::FIELDS)
         .stable()
@@ -261,6 +293,7 @@ pub const COMMANDS: &[CommandInfo] = &[
         .stable()
         .transactional(),
     CommandInfo::new("killCursors", Access::User, "closes cursors", handler!(get_more::kill))
+        .fields(&["cursors"])
         .stable()
         .transactional(),
     CommandInfo::new("insert", Access::Write, "inserts documents", handler!(insert::run))
@@ -289,7 +322,7 @@ pub const COMMANDS: &[CommandInfo] = &[
     .stable()
     .retryable()
     .transactional(),
-    CommandInfo::new("bulkWrite", Access::Write, "writes to several collections", handler!(bulk_write::run))
+    CommandInfo::new("bulkWrite", Access::User, "writes to several collections", handler!(bulk_write::run))
         .admin()
         .fields(bulk_write::FIELDS)
         .stable()
@@ -299,37 +332,71 @@ pub const COMMANDS: &[CommandInfo] = &[
         .fields(aggregate::FIELDS)
         .stable()
         .transactional(),
-    CommandInfo::new("count", Access::Read, "counts documents", handler!(count::count)).stable(),
+    CommandInfo::new("count", Access::Read, "counts documents", handler!(count::count))
+        .fields(&[
+            "query",
+            "limit",
+            "skip",
+            "hint",
+            "collation",
+            "fields",
+            "queryOptions",
+            "collectionUUID",
+            "encryptionInformation",
+            "includeQueryStatsMetrics",
+        ])
+        .stable(),
     CommandInfo::new("distinct", Access::Read, "the values of a field", handler!(count::distinct))
+        .fields(&["key", "query", "hint", "collation", "collectionUUID", "includeQueryStatsMetrics"])
         .transactional(),
-    CommandInfo::new("explain", Access::Read, "the plan of a command", handler!(explain::run)).stable(),
+    CommandInfo::new("explain", Access::Read, "the plan of a command", handler!(explain::run))
+        .fields(&["verbosity"])
+        .stable(),
     CommandInfo::new("collStats", Access::Read, "figures of a collection", handler!(stats::collection))
+        .fields(&["scale"])
         .alias(&["collstats"]),
     CommandInfo::new("dbStats", Access::Read, "figures of a database", handler!(stats::database))
+        .fields(&["scale", "freeStorage"])
         .alias(&["dbstats"]),
-    CommandInfo::new("dataSize", Access::Read, "the size of a collection", handler!(stats::data_size)),
-    CommandInfo::new("validate", Access::Read, "whether a collection is sound", handler!(stats::validate)),
+    CommandInfo::new("dataSize", Access::Read, "the size of a collection", handler!(stats::data_size))
+        .fields(&["keyPattern", "min", "max", "estimate"]),
+    CommandInfo::new("validate", Access::Read, "whether a collection is sound", handler!(stats::validate))
+        .any_fields(),
     CommandInfo::new(
         "checkMetadataConsistency",
         Access::Read,
         "what shards disagree about: there are none",
         handler!(stats::metadata_consistency),
+    )
+    .any_fields(),
+    CommandInfo::new("top", Access::User, "use of collections: not counted", handler!(stats::top))
+        .any_fields()
+        .admin(),
+    CommandInfo::new("createUser", Access::Admin, "makes a user", handler!(user_commands::create)).fields(&[
+        "pwd",
+        "roles",
+        "customData",
+        "digestPassword",
+        "mechanisms",
+        "authenticationRestrictions",
+    ]),
+    CommandInfo::new("updateUser", Access::Admin, "changes a user", handler!(user_commands::update)).fields(
+        &["pwd", "roles", "customData", "digestPassword", "mechanisms", "authenticationRestrictions"],
     ),
-    CommandInfo::new("top", Access::User, "use of collections: not counted", handler!(stats::top)).admin(),
-    CommandInfo::new("createUser", Access::Admin, "makes a user", handler!(user_commands::create)),
-    CommandInfo::new("updateUser", Access::Admin, "changes a user", handler!(user_commands::update)),
     CommandInfo::new(
         "grantRolesToUser",
         Access::Admin,
         "gives a user roles",
         handler!(user_commands::change_roles),
-    ),
+    )
+    .fields(&["roles"]),
     CommandInfo::new(
         "revokeRolesFromUser",
         Access::Admin,
         "takes roles from a user",
         handler!(user_commands::change_roles),
-    ),
+    )
+    .fields(&["roles"]),
     CommandInfo::new("dropUser", Access::Admin, "drops a user", handler!(user_commands::drop)),
     CommandInfo::new(
         "dropAllUsersFromDatabase",
@@ -337,35 +404,53 @@ pub const COMMANDS: &[CommandInfo] = &[
         "drops users",
         handler!(user_commands::drop_all),
     ),
-    CommandInfo::new("usersInfo", Access::User, "users", handler!(user_commands::info)),
+    CommandInfo::new("usersInfo", Access::User, "users", handler!(user_commands::info)).fields(&[
+        "filter",
+        "showCredentials",
+        "showCustomData",
+        "showPrivileges",
+        "showAuthenticationRestrictions",
+    ]),
     CommandInfo::new(
         "rolesInfo",
         Access::User,
         "roles: the built-in ones only",
         handler!(user_commands::roles_info),
-    ),
+    )
+    .fields(&["showPrivileges", "showBuiltinRoles", "showAuthenticationRestrictions"]),
     CommandInfo::new("create", Access::Write, "makes a collection or a view", handler!(create::run))
         .fields(create::FIELDS)
         .stable()
         .transactional(),
-    CommandInfo::new("drop", Access::Write, "drops a collection", handler!(drop::collection)).stable(),
+    CommandInfo::new("drop", Access::Write, "drops a collection", handler!(drop::collection))
+        .fields(&["collectionUUID"])
+        .stable(),
     CommandInfo::new("dropDatabase", Access::Write, "drops a database", handler!(drop::database)).stable(),
     CommandInfo::new(
         "renameCollection",
-        Access::Write,
+        Access::User,
         "gives a collection another name",
         handler!(drop::rename),
     )
+    .fields(&["to", "dropTarget", "stayTemp"])
     .admin()
     .stable(),
-    CommandInfo::new("listDatabases", Access::User, "databases", handler!(list::databases)).admin().stable(),
-    CommandInfo::new("listCollections", Access::Read, "collections", handler!(list::collections)).stable(),
+    CommandInfo::new("listDatabases", Access::User, "databases", handler!(list::databases))
+        .fields(&["nameOnly", "filter", "authorizedDatabases"])
+        .admin()
+        .stable(),
+    CommandInfo::new("listCollections", Access::Read, "collections", handler!(list::collections))
+        .fields(&["nameOnly", "filter", "authorizedCollections", "cursor"])
+        .stable(),
     CommandInfo::new("createIndexes", Access::Write, "makes indexes", handler!(index_commands::create))
         .fields(&["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "isTimeseriesNamespace"])
         .stable()
         .transactional(),
-    CommandInfo::new("listIndexes", Access::Read, "indexes", handler!(index_commands::list)).stable(),
+    CommandInfo::new("listIndexes", Access::Read, "indexes", handler!(index_commands::list))
+        .fields(&["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"])
+        .stable(),
     CommandInfo::new("dropIndexes", Access::Write, "drops indexes", handler!(index_commands::drop))
+        .fields(&["index", "collectionUUID"])
         .alias(&["deleteIndexes"])
         .stable(),
     CommandInfo::new(
@@ -374,17 +459,35 @@ pub const COMMANDS: &[CommandInfo] = &[
         "changes an index or a collection",
         handler!(index_commands::modify),
     )
+    .fields(&[
+        "index",
+        "validator",
+        "validationLevel",
+        "validationAction",
+        "viewOn",
+        "pipeline",
+        "expireAfterSeconds",
+        "changeStreamPreAndPostImages",
+        "cappedSize",
+        "cappedMax",
+        "timeseries",
+        "dryRun",
+    ])
     .stable(),
-    CommandInfo::new("startSession", Access::User, "a name for a session", handler!(sessions::start)),
+    CommandInfo::new("startSession", Access::User, "a name for a session", handler!(sessions::start))
+        .any_fields(),
     CommandInfo::new("endSessions", Access::Open, "ends sessions", handler!(sessions::end)).stable(),
     CommandInfo::new("refreshSessions", Access::Open, "keeps sessions", handler!(sessions::refresh)).stable(),
-    CommandInfo::new("killSessions", Access::User, "ends sessions", handler!(sessions::end)),
-    CommandInfo::new("killAllSessions", Access::Admin, "ends sessions", handler!(sessions::end)),
-    CommandInfo::new("killAllSessionsByPattern", Access::Admin, "ends sessions", handler!(sessions::end)),
+    CommandInfo::new("killSessions", Access::User, "ends sessions", handler!(sessions::end)).any_fields(),
+    CommandInfo::new("killAllSessions", Access::Admin, "ends sessions", handler!(sessions::end)).any_fields(),
+    CommandInfo::new("killAllSessionsByPattern", Access::Admin, "ends sessions", handler!(sessions::end))
+        .any_fields(),
     CommandInfo::new("commitTransaction", Access::User, "commits", handler!(sessions::commit))
+        .fields(&["recoveryToken"])
         .admin()
         .stable(),
     CommandInfo::new("abortTransaction", Access::User, "forgets a transaction", handler!(sessions::abort))
+        .fields(&["recoveryToken"])
         .admin()
         .stable(),
 ];

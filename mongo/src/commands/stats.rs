@@ -53,7 +53,8 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
     let scale = call.integer("scale")?.unwrap_or(1);
     if scale < 1 {
-        return Err(Failure::new(51024, "BSON field 'scale' value must be >= 1"));
+        let message = format!("BSON field 'scale' value must be >= 1, actual value '{scale}'");
+        return Err(Failure::bad_value(message));
     }
     match namespace::seen(call, &call.db, name) {
         Some(collection) if collection.view().is_some() => Err(Failure::new(
@@ -62,7 +63,7 @@ pub async fn collection(call: &Call<'_>) -> Result<RawDocumentBuf> {
         )),
         Some(collection) => reply(of_collection(call, &collection, scale).await?),
         None => reply(doc! {
-            "ns": format!("{}.{name}", call.db), "size": 0, "count": 0, "storageSize": 0, "totalSize": 0,
+            "ns": format!("{}.{name}", call.db), "size": 0, "count": 0, "numOrphanDocs": 0, "storageSize": 0, "totalSize": 0,
             "nindexes": 0, "totalIndexSize": 0, "indexDetails": {}, "indexSizes": {}, "scaleFactor": scale as i32,
         }),
     }

@@ -77,11 +77,14 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         for element in update.iter_elements() {
             let field = element?.key().as_str().to_owned();
             if !STATEMENT_FIELDS.contains(&field.as_str()) {
-                return Err(Failure::new(
-                    40415,
-                    format!("BSON field 'update.updates.{field}' is an unknown field."),
-                ));
+                return Err(Failure::unknown_field(&format!("update.updates.{field}")));
             }
+        }
+        if let Some(field) = ["q", "u"].into_iter().find(|field| !matches!(update.get(field), Ok(Some(_)))) {
+            return Err(Failure::missing(&format!("update.updates.{field}")));
+        }
+        if flag(update, "multi") && document_in(update, "sort", "update.updates")?.is_some() {
+            return Err(Failure::new(9, "Cannot specify sort with multi=true"));
         }
         if let Ok(stages) = update.get_array("u") {
             check_stages(stages)?;
@@ -168,9 +171,6 @@ async fn statement(
     }
     let filter = Arc::new(Filter::parse(filter, &surroundings.names())?);
     let sort = document_in(update, "sort", "update.updates")?;
-    if sort.is_some() && multi {
-        return Err(Failure::new(9, "Cannot specify sort with multi=true"));
-    }
     let sort = sort.filter(|sort| !sort.is_empty()).map(SortPattern::parse).transpose()?;
     let Some(collection) = collection else { return Ok(Changed::default()) };
     let hint = hint_name(Some(collection), update.get("hint")?)?;

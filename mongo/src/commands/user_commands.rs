@@ -6,7 +6,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
 use super::reply;
 use crate::{
-    auth::{Credentials, Mechanism},
+    auth::{Credentials, Mechanism, Role, built_in_role, built_in_roles},
     call::Call,
     cursor::{Pulled, Source},
     failure::{Failure, Result},
@@ -19,14 +19,27 @@ use crate::{
     writer::{Change, Decide, Writer},
 };
 
-fn roles(call: &Call<'_>, list: &Bson) -> Vec<Bson> {
-    let Bson::Array(list) = list else { return Vec::new() };
-    let role = |role: &Bson| match role {
-        Bson::String(name) => Some(Bson::from(doc! { "role": name, "db": &call.db })),
-        Bson::Document(role) => Some(Bson::from(role.clone())),
-        _ => None,
-    };
-    list.iter().filter_map(role).collect()
+/// The roles that a command lists, each with its database. There are only the built-in ones.
+fn roles(call: &Call<'_>) -> Result<Option<Vec<Bson>>> {
+    let Some(list) = call.array("roles")? else { return Ok(None) };
+    let mut roles = Vec::new();
+    for role in list {
+        let (name, db) = match role? {
+            RawBsonRef::String(name) => (name, call.db.as_str()),
+            RawBsonRef::Document(role) => {
+                let part = |field: &str| {
+                    role.get_str(field).map_err(|_| Failure::missing(&format!("RoleName.{field}")))
+                };
+                (part("role")?, part("db")?)
+            }
+            _ => return Err(Failure::bad_value("Role names must be either strings or objects")),
+        };
+        if built_in_role(name, db).is_none() {
+            return Err(Failure::new(31, format!("Could not find role: {name}@{db}")));
+        }
+        roles.push(Bson::from(doc! { "role": name, "db": db }));
+    }
+    Ok(Some(roles))
 }
 
 fn credentials(call: &Call<'_>, user: &str, password: &str) -> Result<Document> {
@@ -74,23 +87,26 @@ fn missing(call: &Call<'_>, name: &str) -> Failure {
 /// `createUser`.
 pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.text("createUser")?.unwrap_or_default().to_owned();
+    if name.is_empty() {
+        return Err(Failure::bad_value("User document needs 'user' field to be non-empty"));
+    }
     let password = call.text("pwd")?;
+    if password.is_some_and(str::is_empty) {
+        return Err(Failure::new(50687, "a password may not be empty"));
+    }
     if password.is_none() && call.db != "$external" {
         return Err(Failure::bad_value(
             "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db",
         ));
     }
-    let list = call.get("roles")?.map(Bson::try_from).transpose()?;
-    let Some(list @ Bson::Array(_)) = list else {
-        return Err(Failure::bad_value("\"createUser\" command requires a \"roles\" array"));
-    };
+    let roles = roles(call)?.ok_or_else(|| Failure::missing("createUser.roles"))?;
     let mut user = doc! {
         "_id": document_id(&call.db, &name),
         "userId": bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: call.mongo.engine.ids().unique().to_vec() },
         "user": &name,
         "db": &call.db,
         "credentials": credentials(call, &name, password.unwrap_or_default())?,
-        "roles": roles(call, &list),
+        "roles": roles,
     };
     if let Some(data) = call.document("customData")? {
         user.insert("customData", Document::try_from(data)?);
@@ -111,11 +127,14 @@ pub async fn update(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if let Some(password) = call.text("pwd")? {
         changes.insert("credentials", credentials(call, &name, password)?);
     }
-    if let Some(list) = call.get("roles")? {
-        changes.insert("roles", roles(call, &Bson::try_from(list)?));
+    if let Some(roles) = roles(call)? {
+        changes.insert("roles", roles);
     }
     if let Some(data) = call.document("customData")? {
         changes.insert("customData", Document::try_from(data)?);
+    }
+    if changes.is_empty() {
+        return Err(Failure::bad_value("Must specify at least one field to update in updateUser"));
     }
     let none = missing(call, &name);
     change(call, &name, move |before| {
@@ -131,8 +150,11 @@ pub async fn update(call: &Call<'_>) -> Result<RawDocumentBuf> {
 pub async fn change_roles(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let grants = call.info.name == "grantRolesToUser";
     let name = call.text(call.info.name)?.unwrap_or_default().to_owned();
-    let list = call.get("roles")?.map(Bson::try_from).transpose()?.unwrap_or(Bson::Null);
-    let list = roles(call, &list);
+    let list = roles(call)?.ok_or_else(|| Failure::missing(&format!("{}.roles", call.info.name)))?;
+    if list.is_empty() {
+        let message = format!("{} command requires a non-empty \"roles\" array", call.info.name);
+        return Err(Failure::bad_value(message));
+    }
     let none = missing(call, &name);
     change(call, &name, move |before| {
         let mut user = before.ok_or_else(|| none.clone())?;
@@ -169,9 +191,10 @@ pub async fn drop_all(call: &Call<'_>) -> Result<RawDocumentBuf> {
     reply(doc! { "n": all.len() as i32 })
 }
 
+/// Users that a filter finds; who may not look at others sees who they are themselves.
 async fn all(call: &Call<'_>, filter: Document) -> Result<Vec<StoredUser>> {
     let Some(collection) = namespace::seen(call, users::DATABASE, users::COLLECTION) else {
-        return Ok(Vec::new());
+        return own(call, &filter).await;
     };
     let surroundings = Surroundings::of(call)?;
     let filter = Filter::parse(&to_raw(&filter), &surroundings.names())?;
@@ -179,6 +202,22 @@ async fn all(call: &Call<'_>, filter: Document) -> Result<Vec<StoredUser>> {
     let mut found = Vec::new();
     while let Pulled::Document(user) = source.pull(call.mongo, call.now).await? {
         found.push(StoredUser(Document::try_from(user.as_ref())?));
+    }
+    Ok(found)
+}
+
+/// Those of a connection's own users that a filter finds.
+async fn own(call: &Call<'_>, filter: &Document) -> Result<Vec<StoredUser>> {
+    let surroundings = Surroundings::of(call)?;
+    let filter = Filter::parse(&to_raw(filter), &surroundings.names())?;
+    let mut found = Vec::new();
+    for user in call.connection.users() {
+        let Some(stored) = users::find(call.mongo, &user.database, &user.name, call.now).await? else {
+            continue;
+        };
+        if surroundings.matches(&filter, &to_raw(&stored.0))? {
+            found.push(stored);
+        }
     }
     Ok(found)
 }
@@ -208,7 +247,14 @@ pub async fn info(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Some(value) => one(value),
         None => doc! { "db": &call.db },
     };
+    let filter = match call.document("filter")? {
+        Some(more) => doc! { "$and": [filter, Document::try_from(more)?] },
+        None => filter,
+    };
     let with_credentials = call.flag("showCredentials")?;
+    if with_credentials {
+        call.check_role(users::DATABASE, Role::Admin)?;
+    }
     let shown = all(call, filter).await?.into_iter().map(|user| {
         let mechanisms: Vec<Bson> =
             user.mechanisms().into_iter().map(|known| Bson::from(known.name())).collect();
@@ -223,6 +269,28 @@ pub async fn info(call: &Call<'_>) -> Result<RawDocumentBuf> {
 }
 
 /// `rolesInfo`: there are only the built-in ones.
-pub async fn roles_info(_: &Call<'_>) -> Result<RawDocumentBuf> {
-    reply(doc! { "roles": Vec::<Bson>::new() })
+pub async fn roles_info(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    let shown = |role: &str, db: &str| {
+        let none = Vec::<Bson>::new();
+        let role =
+            doc! { "role": role, "db": db, "isBuiltin": true, "roles": none.clone(), "inheritedRoles": none };
+        Bson::from(role)
+    };
+    let named = |value: RawBsonRef<'_>| -> Option<Bson> {
+        let (role, db) = match value {
+            RawBsonRef::String(role) => (role, call.db.as_str()),
+            RawBsonRef::Document(role) => (role.get_str("role").ok()?, role.get_str("db").ok()?),
+            _ => return None,
+        };
+        built_in_role(role, db).map(|_| shown(role, db))
+    };
+    let roles: Vec<Bson> = match call.get("rolesInfo")? {
+        Some(RawBsonRef::Array(names)) => names.into_iter().filter_map(|name| named(name.ok()?)).collect(),
+        Some(value @ (RawBsonRef::String(_) | RawBsonRef::Document(_))) => named(value).into_iter().collect(),
+        _ if call.flag("showBuiltinRoles")? => {
+            built_in_roles(&call.db).map(|role| shown(role, &call.db)).collect()
+        }
+        _ => Vec::new(),
+    };
+    reply(doc! { "roles": roles })
 }

@@ -6,7 +6,7 @@ use super::{ANY, Args, Operator, Out, function};
 use crate::decimal::{Decimal, Rounding};
 use crate::error::{BAD_VALUE, Result, TYPE_MISMATCH, bail};
 use crate::number::Number;
-use crate::values::{Ref, Value, as_integer, is_nullish, type_name};
+use crate::values::{Ref, Value, as_integer, is_nullish, is_number, type_name};
 
 pub(super) const OPERATORS: &[Operator] = &[
     function("$abs", "without the sign", (1, 1), abs),
@@ -340,17 +340,20 @@ fn trunc(args: &Args<'_>) -> Result<Out> {
 }
 
 fn to_place(name: &str, args: &Args<'_>, rounding: Rounding) -> Result<Out> {
+    let Some(number) = number(name, 51081, args.at(0))? else { return null() };
     let places = match args.at(1) {
         None if args.len() < 2 => 0,
+        None => return null(),
         value if is_nullish(value) => return null(),
+        Some(value) if !is_number(value) => {
+            bail!(16004, "can't convert from BSON type {} to long", type_name(value))
+        }
         Some(value) => match as_integer(value) {
             Some(places) if (-20..=100).contains(&places) => places as i32,
             Some(_) => bail!(51083, "cannot apply {name} with precision value out of range [-20, 100]"),
             None => bail!(51082, "precision argument to {name} must be a integral value"),
         },
-        None => return null(),
     };
-    let Some(number) = number(name, 51081, args.at(0))? else { return null() };
     match number {
         Number::Double(value) if !value.is_finite() => done(number),
         Number::Double(value) if places == 0 => done(Number::Double(match rounding {

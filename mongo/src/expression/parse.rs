@@ -250,7 +250,23 @@ pub(crate) fn arguments(
     given.into_iter().map(|value| parse_expression(value, scope)).collect()
 }
 
+/// These say in a way of their own that they take one argument.
+const CONVERSIONS: &[&str] = &[
+    "$toBool",
+    "$toDate",
+    "$toDecimal",
+    "$toDouble",
+    "$toInt",
+    "$toLong",
+    "$toObjectId",
+    "$toString",
+    "$toUUID",
+];
+
 fn arity_error(name: &str, min: usize, max: usize, count: usize) -> MongoError {
+    if CONVERSIONS.contains(&name) {
+        return MongoError::new(50723, format!("{name} requires a single argument, got {count}"));
+    }
     if min == max {
         return MongoError::new(
             16020,

@@ -351,6 +351,9 @@ pub(super) fn linear_fill(input: Arc<Expr>) -> Column {
         let mut values = evaluated(part, &input)?;
         let mut known: Option<usize> = None;
         for at in 0..values.len() {
+            if position(part, at).is_none() {
+                bail!(TYPE_MISMATCH, "Value of the sortBy field must be numeric or a date");
+            }
             let Some(Some(value)) = values.get(at) else { continue };
             if is_nullish(Some(value.as_raw_bson_ref())) {
                 continue;

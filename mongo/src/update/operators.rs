@@ -194,7 +194,7 @@ fn extreme(
 
 fn rename(source: &[String], target: &[String], tree: &mut Tree, document: &RawDocument) -> Result<()> {
     let Some(value) = tree.get(source) else {
-        return Ok(());
+        return tree.check_named(source);
     };
     if [source, target].iter().any(|path| path.first().is_some_and(|first| first == "_id")) {
         bail!(

@@ -175,6 +175,28 @@ impl Tree {
         })
     }
 
+    /// Refuses a path that a value stands in the way of; one that ends early is fine.
+    pub(super) fn check_named(&mut self, path: &[String]) -> Result<()> {
+        for end in 1..path.len() {
+            let Some(node) = path.get(..end).and_then(|parents| self.at(parents)) else { return Ok(()) };
+            node.open();
+            let fits = match node {
+                Node::Object(_) => true,
+                Node::Array(_) => path.get(end).is_some_and(|part| parse_index(part).is_some()),
+                Node::Value(_) => false,
+            };
+            if !fits {
+                let (part, all) = (path[end - 1].as_str(), path.join("."));
+                let element = show(node.value().as_raw_bson_ref());
+                bail!(
+                    PATH_NOT_VIABLE,
+                    "cannot use the part ({part} of {all}) to traverse the element ({{{part}: {element}}})"
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a path that could not be created: it goes through something that is neither object nor array.
     pub(super) fn check_viable(&mut self, path: &[String]) -> Result<()> {
         for (at, part) in path.iter().enumerate() {
