@@ -140,3 +140,22 @@ impl Event {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mayfly_value::partition::Epk;
+
+    use super::*;
+    use crate::keys::DocumentId;
+
+    #[test]
+    fn an_event_has_its_moment_and_one_of_an_earlier_version_that_of_its_second() {
+        let document = DocumentKey::new(&Epk(vec![1, 2]), &DocumentId::text("a"));
+        let event = Event::new(EventKind::Delete, 7, &document, None, None);
+        let stored = Bytes::from(event.encode(7 << 32 | 9));
+        assert_eq!(Event::decode(&stored).unwrap().moment, 7 << 32 | 9);
+        let old = stored.slice(..stored.len() - 8);
+        assert_eq!(Event::decode(&old).unwrap().moment, 7 << 32 | 1);
+        assert!(Event::decode(&old.slice(..old.len() - 1)).is_err());
+    }
+}

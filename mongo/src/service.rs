@@ -152,12 +152,12 @@ impl Mongo {
         self.counters.started(info.name);
         let _busy = info.is_load().then(|| self.engine.load().enter());
         let mut call = Call::new(self, connection, request, info).await?;
-        self.hear_of(&request.body, call.now);
         call.check_fields()?;
         call.check_read_concern()?;
         call.check_write_concern()?;
         call.check_time_limit()?;
         call.authorize()?;
+        self.hear_of(&request.body, call.now);
         let injected = self.fail_points.meet(&call).await;
         let injected = injected.transpose()?;
         call.snapshot = self.snapshots.asked(&call).await?;

@@ -159,8 +159,3 @@ def test_writes_that_are_sent_again(balanced, collection):
     for n in range(20):
         collection.find_one_and_update({"_id": 1}, {"$inc": {"n": 1}}, upsert=True)
         assert collection.find_one({"_id": 1})["n"] == n + 1
-
-
-def test_a_node_needs_to_be_told_nothing(balanced):
-    hello = balanced.admin.command("hello")
-    assert hello["msg"] == "isdbgrid"
