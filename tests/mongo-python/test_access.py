@@ -133,7 +133,7 @@ def test_tls():
         assert client.admin.command("ping")["ok"] == 1
 
 
-@pytest.mark.parametrize("compressor", ["zlib"])
+@pytest.mark.parametrize("compressor", ["snappy", "zlib", "zstd"])
 def test_compression(database, compressor):
     with MongoClient(MONGO, compressors=compressor) as client:
         collection = client[database.name].c

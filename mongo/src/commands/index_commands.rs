@@ -84,10 +84,13 @@ pub async fn create(call: &Call<'_>) -> Result<RawDocumentBuf> {
     tell_built(call, &current, built).await?;
     outcome?;
     let after = indexes::shown(&current).len();
+    // Of a collection that the same transaction made MongoDB says that this did.
+    let drafts = &call.mongo.sessions.drafts;
+    let own = call.transaction_session().is_some_and(|session| drafts.is_own(&call.db, name, session));
     let mut answer = doc! {
         "numIndexesBefore": before as i32,
         "numIndexesAfter": after as i32,
-        "createdCollectionAutomatically": made,
+        "createdCollectionAutomatically": made || own,
         "commitQuorum": "votingMembers",
     };
     if before == after {

@@ -55,9 +55,37 @@ impl Compressor {
                 std::io::Write::write_all(&mut encoder, bytes).ok()?;
                 encoder.finish().ok()
             }
-            Self::Zstd => Some(compress_to_vec(bytes, CompressionLevel::Fastest)),
+            Self::Zstd => {
+                Some(with_content_size(compress_to_vec(bytes, CompressionLevel::Fastest), bytes.len()))
+            }
         }
     }
+}
+
+/// A frame of Zstandard whose header tells the length of what is in it. Ours come without, which the format allows, and some
+/// drivers (PyMongo is one) take no others.
+///
+/// ```text
+///   magic (4)  descriptor (1)  window (1)  [content size (4), if the descriptor's highest bits are 10]  blocks
+/// ```
+fn with_content_size(frame: Vec<u8>, length: usize) -> Vec<u8> {
+    const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+    const CONTENT_SIZE_OF_4: u8 = 0b1000_0000;
+    // Content size, single segment, dictionary: each would be another header.
+    const OTHERS: u8 = 0b1110_0011;
+    let (Some((start, blocks)), Ok(length)) = (frame.split_first_chunk::<6>(), u32::try_from(length)) else {
+        return frame;
+    };
+    let [magic @ .., descriptor, window] = *start;
+    if magic != MAGIC || descriptor & OTHERS != 0 {
+        return frame;
+    }
+    let mut told = Vec::with_capacity(frame.len() + 4);
+    told.extend_from_slice(&magic);
+    told.extend_from_slice(&[descriptor | CONTENT_SIZE_OF_4, window]);
+    told.extend_from_slice(&length.to_le_bytes());
+    told.extend_from_slice(blocks);
+    told
 }
 
 /// Reads one byte more than allowed, to see that there is none.
@@ -78,6 +106,17 @@ mod tests {
             let packed = compressor.compress(&text).unwrap();
             assert!(packed.len() < text.len(), "{name}");
             assert_eq!(compressor.decompress(&packed, text.len()), Some(text.clone()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_frame_of_zstandard_tells_its_length() {
+        for length in [0, 1, 100, 70_000, 1_000_000] {
+            let bytes: Vec<u8> = (0..length).map(|at: u32| (at / 7) as u8).collect();
+            let packed = Compressor::Zstd.compress(&bytes).unwrap();
+            assert_eq!(packed[4] >> 6, 2, "a content size of four bytes");
+            assert_eq!(packed[6..10], length.to_le_bytes());
+            assert_eq!(Compressor::Zstd.decompress(&packed, bytes.len()), Some(bytes));
         }
     }
 
