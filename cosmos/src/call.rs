@@ -51,6 +51,12 @@ const TOKEN_SECONDS_MAX: i64 = 86_400;
 /// The longest id of an item, in bytes.
 const ITEM_ID_BYTES_MAX: usize = 1023;
 
+/// What MongoDB keeps for itself, users and their credentials among it, is nobody's to see here: a key that only reads gives no
+/// right to it.
+fn is_shown(container: &Container) -> bool {
+    !(container.is_collection() && container.name().starts_with("system."))
+}
+
 impl Call<'_> {
     /// A header's text.
     pub fn text(&self, name: &HeaderName) -> Result<Option<&str>, ApiError> {
@@ -81,7 +87,7 @@ impl Call<'_> {
             (by_name, _) => by_name,
         };
         let container = found?;
-        if container.database != database.id {
+        if container.database != database.id || !is_shown(&container) {
             return Err(ApiError::resource_not_found());
         }
         let rid = Rid::Container { db: database.id, coll: container.id };
@@ -93,6 +99,13 @@ impl Call<'_> {
             return Err(ApiError::incorrect_container_rid());
         }
         Ok((database, container))
+    }
+
+    /// The containers of a database.
+    pub fn containers(&self, database: &Database) -> Vec<Arc<Container>> {
+        let mut containers = self.engine.containers(database);
+        containers.retain(|container| is_shown(container));
+        containers
     }
 
     /// The container of an address below it: a missing one is a missing owner.

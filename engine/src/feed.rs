@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mayfly_storage::store::{Direction, Page, PageLimit, Snapshot};
+use mayfly_storage::store::{Direction, Page, PageLimit, Put, Snapshot};
 
 use crate::{
     access::HashRange,
@@ -13,7 +13,7 @@ use crate::{
     container::Container,
     engine::Engine,
     error::{Error, Result},
-    keys::{DocumentId, Family, Shard, sequence_of},
+    keys::{DocumentId, Family, Shard, be_u64, sequence_of},
     log::Event,
     purge::Pace,
     record::{FeedEntry, Record},
@@ -44,6 +44,29 @@ pub struct FeedPage {
     pub more: bool,
 }
 
+/// How far a log is forgotten, because its events were older than it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogForgotten {
+    /// The last commit whose events are gone.
+    pub lsn: u64,
+    /// Their second.
+    pub second: u64,
+}
+
+impl LogForgotten {
+    pub(crate) async fn read(snapshot: &dyn Snapshot, shard: Shard) -> Result<Option<Self>> {
+        let Some(row) = snapshot.get(&shard.single(Family::LogForgotten)).await? else { return Ok(None) };
+        let word = |at: usize| row.get(at..at + 8).map(be_u64);
+        let forgotten = || Some(Self { lsn: word(0)?, second: word(8)? });
+        forgotten().map(Some).ok_or(Error::Corrupt("how far a log is forgotten"))
+    }
+
+    pub(crate) fn row(self, shard: Shard) -> Put {
+        let value = [self.lsn.to_be_bytes(), self.second.to_be_bytes()].concat();
+        Put { key: shard.single(Family::LogForgotten), value, marks: Vec::new() }
+    }
+}
+
 /// A page of the log.
 #[derive(Debug)]
 pub struct LogPage {
@@ -53,6 +76,8 @@ pub struct LogPage {
     pub position: u64,
     /// Whether there was more when the page ended.
     pub more: bool,
+    /// What is gone. Whoever was not that far has missed it.
+    pub forgotten: Option<LogForgotten>,
 }
 
 impl Event {
@@ -127,7 +152,8 @@ impl Engine {
         while self.purge_container(&self.reload(container)?, now, Pace::Full).await?.more {}
         let shard = container.shard(u32::from(slot));
         let snapshot = self.store().snapshot().await?;
-        let mut page = LogPage { events: Vec::new(), position: after, more: false };
+        let forgotten = LogForgotten::read(&*snapshot, shard).await?;
+        let mut page = LogPage { events: Vec::new(), position: after, more: false, forgotten };
         loop {
             let rows = commits_after(&*snapshot, shard, Family::Log, page.position, rows_max).await?;
             for (key, value) in &rows.rows {
@@ -149,7 +175,7 @@ impl Engine {
         let shard = Shard { container, slot };
         let snapshot = self.store().snapshot().await?;
         let rows = commits_after(&*snapshot, shard, Family::Log, after, rows_max).await?;
-        let mut page = LogPage { events: Vec::new(), position: after, more: rows.more };
+        let mut page = LogPage { events: Vec::new(), position: after, more: rows.more, forgotten: None };
         for (key, value) in &rows.rows {
             page.position = sequence_of(key)?.0;
             page.events.push((page.position, Event::decode(value)?));

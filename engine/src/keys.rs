@@ -12,6 +12,7 @@
 //! | `Counter` | | the slot's sequence, highest second, stored documents and bytes | small |
 //! | `Purged` | | a counter of what purge took away again | small |
 //! | `Sweep` | | up to which second index entries of documents that are gone may be left | small |
+//! | `LogForgotten` | | how far the log is forgotten | small |
 //! | `PurgePosition`, `IndexPosition` | | how far a background walk of the feed has come | small |
 //! | `Feed` | lsn, ordinal | index epoch, size, life, document | small |
 //! | `Expiry` | deadline second, document | size | small |
@@ -56,6 +57,8 @@ pub enum Family {
     IndexPosition = 0x04,
     /// Up to when entries of purged documents are left for a sweep.
     Sweep = 0x05,
+    /// How far the log is forgotten.
+    LogForgotten = 0x06,
     /// Last writes in commit order: one entry per stored document.
     Feed = 0x10,
     /// Documents with their own deadline.
@@ -100,12 +103,13 @@ pub enum Family {
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
         Self::IndexPosition,
         Self::Sweep,
+        Self::LogForgotten,
         Self::Feed,
         Self::Expiry,
         Self::Date,

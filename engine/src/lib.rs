@@ -71,7 +71,7 @@ pub use definition::{CompositePath, ContainerDefinition, IndexingMode, IndexingP
 pub use engine::{Builder, Engine};
 pub use error::{Error, Resource, Result};
 pub use etag::{Etag, IfMatch};
-pub use feed::{FeedPage, FeedStart, LogPage};
+pub use feed::{FeedPage, FeedStart, LogForgotten, LogPage};
 pub use forecast::{DateProposal, Fate, Forecast};
 pub use kept::{Kept, KeptKind};
 pub use keys::DocumentId;

@@ -34,6 +34,7 @@ use crate::{
     container::Container,
     engine::Engine,
     error::Result,
+    feed::LogForgotten,
     keys::{DocumentKey, Family, Shard, sequence_of},
     log::Event,
     record::Record,
@@ -310,19 +311,29 @@ impl Engine {
         let snapshot = self.store().snapshot().await?;
         let limit = PageLimit { rows: EVENTS_MAX, bytes: 1 << 20 };
         let page = snapshot.scan(&shard.range(Family::Log, &[]), Direction::Forward, limit).await?;
-        let mut deletes = Vec::new();
+        let (mut deletes, mut last) = (Vec::new(), None);
         for (key, value) in &page.rows {
-            if Event::decode(value)?.ts >= oldest {
+            let second = Event::decode(value)?.ts;
+            if second >= oldest {
                 break;
             }
             let (lsn, ordinal) = sequence_of(key)?;
             deletes.push(shard.sequenced(Family::Log, lsn, ordinal));
+            last = Some(LogForgotten { lsn, second });
         }
+        let Some(last) = last else { return Ok(false) };
         let more = deletes.len() == page.rows.len() && page.more;
-        if !deletes.is_empty() {
-            self.store().commit(Batch { deletes, urgency: Urgency::Background, ..Batch::default() }).await?;
+        let before = LogForgotten::read(&*snapshot, shard).await?;
+        let expect = before.map_or(Expect::Absent, |before| Expect::Version(before.lsn));
+        let guards = vec![Guard { key: shard.single(Family::LogForgotten), expect }];
+        let puts = vec![last.row(shard)];
+        let batch = Batch { guards, puts, deletes, urgency: Urgency::Background, ..Batch::default() };
+        match self.store().commit(batch).await {
+            Ok(_) => Ok(more),
+            // Another node is at it.
+            Err(StoreError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
         }
-        Ok(more)
     }
 }
 

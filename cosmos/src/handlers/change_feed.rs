@@ -45,6 +45,11 @@ pub async fn read(call: &Call<'_>) -> Answer {
                 }
             };
             let page = call.engine.log(&container, slot, after, &scope, items, call.now).await?;
+            if page.forgotten.is_some_and(|forgotten| after < forgotten.lsn) {
+                return Err(ApiError::bad_request(
+                    "You must read the change feed from within the retention period.",
+                ));
+            }
             let documents = page.events.iter().map(|(lsn, event)| envelope(&container, *lsn, event));
             (documents.collect::<Result<_, _>>()?, page.position)
         }

@@ -22,7 +22,7 @@ use crate::{
 /// `GET /dbs/{db}/colls`
 pub async fn list_all(call: &Call<'_>) -> Answer {
     let database = call.database(database_name(call)?)?;
-    let containers = call.engine.containers(&database);
+    let containers = call.containers(&database);
     let rid = resource::database_rid(&database);
     list(call, &rid, "DocumentCollections", &containers, |container| resource::container(container))
 }
@@ -30,7 +30,7 @@ pub async fn list_all(call: &Call<'_>) -> Answer {
 /// `POST /dbs/{db}/colls` with a query
 pub async fn query(call: &Call<'_>) -> Answer {
     let database = call.database(database_name(call)?)?;
-    let containers = call.engine.containers(&database);
+    let containers = call.containers(&database);
     let all: Vec<_> = containers.iter().map(|container| resource::container(container)).collect();
     resources::query(call, &resource::database_rid(&database), "DocumentCollections", &all)
 }

@@ -1,5 +1,7 @@
 //! Containers: what they hold, and what clients are told about it.
 
+use mayfly_cosmos::Rid;
+use mayfly_engine::collection::CollectionRules;
 use serde_json::json;
 
 use crate::harness::*;
@@ -116,6 +118,35 @@ async fn the_log_of_all_versions_stays_in_its_scope() {
     assert_eq!(keys, ["a", "a"]);
     let none = account.get("/dbs/db/colls/c/docs", &[feed[0], feed[1], (PK, r#"["c"]"#)]).await;
     assert_eq!((none.status, none.header("etag")), (304, "\"3\""));
+
+    // What is older than the log is kept is gone, and who has missed it is told so.
+    account.world.advance(11 * 60);
+    account.item(json!({ "id": "last", "pk": "a" })).await.ok();
+    let late = account.get("/dbs/db/colls/c/docs", &[feed[0], ("if-none-match", "\"2\"")]).await;
+    late.refused(400, "You must read the change feed from within the retention period.");
+    let last = account.get("/dbs/db/colls/c/docs", &[feed[0], ("if-none-match", "\"3\"")]).await.ok();
+    assert_eq!(last.json()["_count"], 1);
+}
+
+#[tokio::test]
+async fn what_mongodb_keeps_for_itself_is_not_shown() {
+    let account = Account::new().await;
+    account.container(json!({}), &[]).await.ok();
+    let mut users = account.world.must_container("c").definition().clone();
+    users.name = "system.users".to_owned();
+    users.collection = Some(CollectionRules::default());
+    let users = account.world.create_container(users).await.unwrap();
+    let listed = account.get("/dbs/db/colls", &[]).await.ok().json();
+    assert_eq!(listed["_count"], 1);
+    let rid = Rid::Container { db: users.database, coll: users.id }.encode();
+    for path in [
+        "colls/system.users",
+        "colls/system.users/docs",
+        &format!("colls/{rid}"),
+        &format!("colls/{rid}/docs"),
+    ] {
+        assert_eq!(account.get(&format!("/dbs/db/{path}"), &[]).await.status, 404, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc};
-use mayfly_engine::{DocumentId, Error as EngineError, Event, HashRange, LogPage, Timestamp};
+use mayfly_engine::{DocumentId, Error as EngineError, Event, HashRange, LogForgotten, LogPage, Timestamp};
 
 use super::{
     Happening, Subject, Told,
@@ -168,6 +168,9 @@ impl ChangeSource {
                 Err(EngineError::NotFound(_)) => return Ok(queue),
                 Err(error) => return Err(error.into()),
             };
+            if page.forgotten.is_some_and(|forgotten| self.has_missed(lsn, forgotten)) {
+                return Err(too_old());
+            }
             for (commit, event) in &page.events {
                 // Later in a log is later, also if two nodes did not agree on the time.
                 last = event.moment.max(last);
@@ -189,6 +192,14 @@ impl ChangeSource {
                 return Ok(queue);
             }
             after = page.position;
+        }
+    }
+
+    /// Whether what is gone of a log has not been told, to a stream that stands behind a commit of it.
+    fn has_missed(&self, lsn: u64, forgotten: LogForgotten) -> bool {
+        match self.not_before {
+            Some(from) if lsn == 0 => u64::from(from.time) <= forgotten.second,
+            _ => lsn < forgotten.lsn,
         }
     }
 

@@ -12,6 +12,7 @@ use super::{
     too_old,
 };
 use crate::{
+    auth::Role,
     call::{Call, type_name},
     cursor::{Pull, Pulled, Source},
     failure::{Failure, Result},
@@ -108,7 +109,11 @@ pub async fn open(
     let cluster = options.get("allChangesForCluster")?.is_some_and(|flag| flag.as_bool().unwrap_or(false));
     let scope = match name {
         Some(name) => Scope::Collection(call.db.clone(), name.to_owned()),
-        None if cluster && call.db == "admin" => Scope::Everything,
+        None if cluster && call.db == "admin" => {
+            // By a role that holds in all databases: none is called so.
+            call.check_role("", Role::Read)?;
+            Scope::Everything
+        }
         None if cluster => {
             return Err(Failure::new(
                 72,

@@ -29,7 +29,7 @@ use crate::oracle::Oracle;
 const START: u64 = 1_700_000_000;
 
 /// Whoever answers commands.
-trait Server {
+pub trait Server {
     fn run_on(&mut self, db: &str, command: &Document) -> Document;
     fn run(&mut self, command: &Document) -> Document {
         self.run_on("test", command)

@@ -6,7 +6,7 @@ use bson::{Bson, Document, doc};
 use mayfly_storage::MemoryStore;
 use mayfly_value::bson;
 
-use crate::commands::Ours;
+use crate::commands::{Ours, Server};
 
 /// A stream that a server has open.
 struct Stream<'a> {
@@ -146,4 +146,35 @@ fn nothing_is_noted_for_nobody() {
     run(&server, &commands);
     let options = doc! { "showExpandedEvents": true, "startAtOperationTime": bson::Timestamp { time: 1, increment: 1 } };
     assert_eq!(told(&Stream::open(&server, None, options).take()), "");
+}
+
+#[test]
+fn a_stream_that_is_behind_what_is_kept_is_refused() {
+    let mut server = Ours::start();
+    run(&server, &[insert("other", 0)]);
+    let stream = Stream::open(&server, None, doc! {});
+    run(&server, &[insert("c", 1), insert("c", 2)]);
+    let events = stream.take();
+    assert_eq!(told(&events), "insert 1, insert 2");
+    let resumed = |server: &Ours, event: &Document| {
+        let options = doc! { "resumeAfter": event.get_document("_id").unwrap() };
+        let pipeline = vec![doc! { "$changeStream": options }];
+        server.command(&doc! { "aggregate": 1, "pipeline": pipeline, "cursor": {} })
+    };
+    Server::advance(&mut server, 25 * 60 * 60);
+    run(&server, &[insert("c", 3)]);
+    // Whoever looks at the log sees to it that what is too old is forgotten.
+    assert_eq!(told(&Stream::open(&server, None, doc! {}).take()), "");
+    assert_eq!(resumed(&server, &events[0]).get_i32("code").ok(), Some(286));
+    // The last event that is gone was told to this one.
+    let options = doc! { "resumeAfter": events[1].get_document("_id").unwrap() };
+    assert_eq!(told(&Stream::open(&server, None, options).take()), "insert 3");
+    let begun = |time: u32| {
+        let options = doc! { "startAtOperationTime": bson::Timestamp { time, increment: 1 } };
+        let pipeline = vec![doc! { "$changeStream": options }];
+        server.command(&doc! { "aggregate": 1, "pipeline": pipeline, "cursor": {} })
+    };
+    let then = events[1].get_timestamp("clusterTime").unwrap().time;
+    assert_eq!(begun(then).get_i32("code").ok(), Some(286));
+    assert!(begun(then + 60).contains_key("cursor"));
 }
