@@ -1,9 +1,12 @@
 //! One command on its way: who asks, what, and when.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use bson::{RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
-use mayfly_engine::Timestamp;
+use mayfly_engine::{Timestamp, clock::Stopwatch};
 
 use crate::{
     auth::Role,
@@ -86,6 +89,9 @@ pub struct Call<'a> {
     pub snapshot: Option<(bson::Timestamp, Arc<Txn>)>,
     /// Set by a fail point: the connection closes instead of an answer.
     pub(crate) hang_up: AtomicBool,
+    /// How long it has taken, and may take.
+    pub(crate) watch: Stopwatch,
+    pub(crate) time_limit: Option<Duration>,
 }
 
 impl<'a> Call<'a> {
@@ -97,8 +103,9 @@ impl<'a> Call<'a> {
     ) -> Result<Self> {
         let db = database_of(request)?;
         let session = SessionUse::parse(request, info)?;
+        let watch = Stopwatch::start();
         let now = mongo.engine.now().await?;
-        Ok(Self {
+        let mut call = Self {
             mongo,
             connection,
             request,
@@ -108,7 +115,11 @@ impl<'a> Call<'a> {
             session,
             snapshot: None,
             hang_up: AtomicBool::new(false),
-        })
+            watch,
+            time_limit: None,
+        };
+        call.time_limit = call.asked_time_limit();
+        Ok(call)
     }
 
     /// What a read looks at, if not at everything as it is: the view of its transaction, or of a moment.

@@ -1,9 +1,13 @@
 //! What a command asks of every read and write: its concerns, and the time it may take.
 
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+
 use bson::{Bson, Document, RawBsonRef, doc};
 
 use crate::{
     call::{Call, integer, wrong_type},
+    commands::Access,
+    fail_point::time_is_up,
     failure::{Failure, Result},
 };
 
@@ -95,6 +99,36 @@ impl Call<'_> {
         Err(Failure::bad_value(format!(
             "BSON field 'maxTimeMS' value must be {bound}, actual value '{limit}'"
         )))
+    }
+
+    /// The time it may take. What only reads stops there; what writes goes on to its end, so that it is known what was written.
+    /// Of `getMore` it is the time to wait.
+    pub(crate) fn asked_time_limit(&self) -> Option<Duration> {
+        let limit = self.count("maxTimeMS").ok()?.filter(|limit| *limit > 0)?;
+        (self.info.access == Access::Read && !self.is_output()).then(|| Duration::from_millis(limit))
+    }
+
+    /// Whether it is a pipeline that writes what it finds.
+    fn is_output(&self) -> bool {
+        let Ok(Some(RawBsonRef::Array(stages))) = self.get("pipeline") else { return false };
+        let writes = |stage: RawBsonRef<'_>| {
+            let name = stage.as_document().and_then(|stage| stage.iter().next()?.ok());
+            name.is_some_and(|(name, _)| ["$out", "$merge"].contains(&name.as_str()))
+        };
+        stages.into_iter().flatten().any(writes)
+    }
+
+    /// Does some of its work within the time that it may take for all of it.
+    pub(crate) async fn within_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let Some(limit) = self.time_limit else { return work.await };
+        let mut work = pin!(work);
+        // Looked at whenever it has let others have their turn: a busy runtime tells of its timers late.
+        let watched = poll_fn(|context| match self.watch.elapsed() < limit {
+            true => work.as_mut().poll(context),
+            false => Poll::Ready(Err(time_is_up())),
+        });
+        let left = limit.saturating_sub(self.watch.elapsed());
+        tokio::time::timeout(left, watched).await.unwrap_or_else(|_| Err(time_is_up()))
     }
 
     /// The answer's `writeConcernError`, if a write asks for more members than there are.

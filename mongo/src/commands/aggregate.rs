@@ -253,7 +253,7 @@ async fn run_pipeline(
                 keep(execution.take())?;
             }
             while reads && !execution.is_done() {
-                let few = handle.block_on(source.next_few(call.mongo, call.now))?;
+                let few = handle.block_on(call.within_time(source.next_few(call.mongo, call.now)))?;
                 if few.is_empty() {
                     break;
                 }
@@ -341,7 +341,9 @@ impl Collections for Others<'_> {
         surroundings.text = text_index(&found);
         let query = Query::new(Some(found), filter.clone(), surroundings, txn);
         let mut source = handle.block_on(query.open(call.mongo)).map_err(failed)?;
-        while let Some(found) = handle.block_on(source.next(call.mongo, call.now)).map_err(failed)? {
+        loop {
+            let next = call.within_time(source.next(call.mongo, call.now));
+            let Some(found) = handle.block_on(next).map_err(failed)? else { break };
             if !visit(source.provenance(&found).row((*found.document).to_owned()))? {
                 break;
             }

@@ -28,7 +28,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let is_served =
         matches!(call.info.access, Access::Read | Access::Write) || call.info.name == "listDatabases";
     if !engine.is_shared() || !is_served {
-        return (call.info.run)(call).await;
+        return call.within_time((call.info.run)(call)).await;
     }
     let is_known = ABOUT_DOCUMENTS.contains(&call.info.name)
         && call.collection().is_ok_and(|name| namespace::find(engine, &call.db, name).is_some());
@@ -37,7 +37,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     let mut attempt = 1;
     loop {
-        let answer = (call.info.run)(call).await;
+        let answer = call.within_time((call.info.run)(call)).await;
         let is_old = match &answer {
             Err(failure) => failure.code == NOT_FOUND && call.info.access == Access::Read,
             Ok(reply) => has_found_nothing(reply),

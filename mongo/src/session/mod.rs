@@ -142,7 +142,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     check_concerns(call, session)?;
     sessions.step(call, session).await?;
-    let reply = (call.info.run)(call).await;
+    let reply = call.within_time((call.info.run)(call)).await;
     let aborts = match &reply {
         Err(_) => true,
         Ok(reply) => matches!(reply.get("writeErrors"), Ok(Some(_))) || bulk_failed(reply),

@@ -279,6 +279,31 @@ fn command_scripts_answer_as_a_real_server_does() {
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
 }
 
+#[test]
+fn who_only_reads_is_stopped_when_the_time_is_up() {
+    use bson::doc;
+    let mut server = Ours::start();
+    for some in 0..20 {
+        let documents: Vec<_> =
+            (0..1000).map(|n| doc! { "_id": some * 1000 + n, "n": n, "text": "x".repeat(200) }).collect();
+        server.run(&doc! { "insert": "c", "documents": documents });
+    }
+    let slow = doc! { "n": { "$mod": [7, 3] }, "text": { "$regex": "y$" } };
+    let find = doc! { "find": "c", "filter": &slow };
+    let pipeline = vec![doc! { "$match": &slow }, doc! { "$sort": { "text": 1 } }];
+    let aggregate = doc! { "aggregate": "c", "pipeline": &pipeline, "cursor": {} };
+    for mut command in [find, aggregate, doc! { "count": "c", "query": &slow }] {
+        command.insert("maxTimeMS", 1);
+        let reply = server.run(&command);
+        assert_eq!(reply.get_i32("code").ok(), Some(50), "{command}: {reply}");
+        command.insert("maxTimeMS", 600_000);
+        assert_eq!(server.run(&command).get_f64("ok").ok(), Some(1.0), "{command}");
+    }
+    let all = doc! { "q": slow, "u": { "$set": { "seen": 1 } }, "multi": true };
+    let update = server.run(&doc! { "update": "c", "updates": [all], "maxTimeMS": 1 });
+    assert_eq!(update.get_f64("ok").ok(), Some(1.0), "{update}");
+}
+
 /// A document that a batch had no room for was read with it, and may have expired when the next is asked for.
 #[test]
 fn what_did_not_fit_into_a_batch_expires_too() {
