@@ -9,6 +9,7 @@
 //! `write_document` prints such that parsing it again gives the same bytes (see `tests/properties.rs`).
 
 mod extended;
+pub mod plain;
 mod read;
 mod sink;
 #[cfg(test)]
@@ -17,8 +18,9 @@ mod text;
 mod write;
 
 pub use read::{parse_document, parse_value};
+pub(crate) use text::is_plain_ascii;
 pub use text::write_str;
-pub use write::{ObjectWriter, write_document, write_int, write_value};
+pub use write::{ObjectWriter, write_document, write_double, write_int, write_value};
 
 /// What a JSON text may cost before it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

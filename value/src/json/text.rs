@@ -1,14 +1,43 @@
 //! Text in double quotes, escaped as JSON wants it.
 //!
 //! Most of what an answer weighs is text, and most text has nothing to escape: so it is looked through many bytes at a
-//! time, in a loop that the compiler turns into vector instructions, and copied in one piece.
+//! time, long text in a loop that the compiler turns into vector instructions and names as a word or two, and copied in
+//! one piece.
 
-/// Bytes looked at together.
+/// Bytes looked at together in long text.
 const STRIDE: usize = 32;
+
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
 
 /// Appends a quoted and escaped string.
 pub fn write_str(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text.as_bytes();
+    let bytes = text.as_bytes();
+    if is_plain_ascii(bytes) { write_plain(bytes, out) } else { write_escaped(bytes, out) }
+}
+
+/// The same for bytes that ought to be UTF-8; if they are not, writes nothing and says so.
+pub(super) fn write_utf8(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    if is_plain_ascii(bytes) {
+        write_plain(bytes, out);
+        return true;
+    }
+    let is_text = std::str::from_utf8(bytes).is_ok();
+    if is_text {
+        write_escaped(bytes, out);
+    }
+    is_text
+}
+
+fn write_plain(bytes: &[u8], out: &mut Vec<u8>) {
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(bytes);
+    out.push(b'"');
+}
+
+fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut rest = bytes;
     out.reserve(rest.len() + 2);
     out.push(b'"');
     while let Some((plain, escaped)) = rest.split_at_checked(plain_len(rest)) {
@@ -20,10 +49,43 @@ pub fn write_str(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Whether all bytes are ASCII and stand for themselves.
+pub(crate) fn is_plain_ascii(bytes: &[u8]) -> bool {
+    let (strides, rest) = bytes.as_chunks::<STRIDE>();
+    // Without a way out in the middle, so that all bytes of a stride are compared at once.
+    let is_plain = |stride: &[u8; STRIDE]| stride.iter().fold(0, |found, byte| found | other(*byte)) == 0;
+    if !strides.iter().all(is_plain) {
+        return false;
+    }
+    let (words, last) = rest.as_chunks::<WORD>();
+    if !words.iter().all(is_plain_word) {
+        return false;
+    }
+    match rest.last_chunk::<WORD>() {
+        // Some of its bytes are looked at twice, which is cheaper than each of the last ones by itself.
+        Some(word) => last.is_empty() || is_plain_word(word),
+        None => last.iter().all(|byte| other(*byte) == 0),
+    }
+}
+
+/// Not zero for a byte that is escaped or not ASCII. Nothing in it is a jump.
+fn other(byte: u8) -> u8 {
+    u8::from(is_escaped(byte)) | byte & 0x80
+}
+
+/// The same for a word, whose bytes are compared at once: what is found leaves its top bit in one of them.
+fn is_plain_word(word: &[u8; WORD]) -> bool {
+    let word = u64::from_le_bytes(*word);
+    let each = |byte: u8| u64::from_le_bytes([byte; WORD]);
+    let below = |word: u64, byte: u8| word.wrapping_sub(each(byte)) & !word;
+    let equal = |byte: u8| below(word ^ each(byte), 1);
+    (word | below(word, 0x20) | equal(b'"') | equal(b'\\')) & each(0x80) == 0
+}
+
 /// How many bytes stand for themselves, from the first on.
 fn plain_len(bytes: &[u8]) -> usize {
     let (strides, _) = bytes.as_chunks::<STRIDE>();
-    // Without a way out in the middle, so that all bytes of a stride are compared at once.
+    // As above.
     let is_plain =
         |stride: &&[u8; STRIDE]| !stride.iter().fold(false, |found, byte| found | is_escaped(*byte));
     let plain = strides.iter().take_while(is_plain).count() * STRIDE;
@@ -32,7 +94,7 @@ fn plain_len(bytes: &[u8]) -> usize {
 }
 
 fn is_escaped(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }
 
 fn push_escape(byte: u8, out: &mut Vec<u8>) {
@@ -70,6 +132,17 @@ mod tests {
         }
         check("");
         check("\u{2028}\u{FFFD}\u{1F600}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_leave_nothing() {
+        for len in 0..2 * STRIDE {
+            let mut bytes = vec![b'x'; len];
+            bytes.push(0xFF);
+            let mut written = Vec::new();
+            assert!(!write_utf8(&bytes, &mut written) && written.is_empty(), "{len}");
+            assert!(write_utf8(&bytes[..len], &mut written) && written.len() == len + 2, "{len}");
+        }
     }
 
     #[test]

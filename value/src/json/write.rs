@@ -7,7 +7,7 @@
 use bson::{RawArray, RawBsonRef, RawDocument};
 use serde::Serialize;
 
-use super::{extended::write_extended, text::write_str};
+use super::{extended::write_extended, plain, text::write_str};
 use crate::foreign::BsonError;
 
 /// Appends the document as a JSON object.
@@ -55,6 +55,19 @@ impl<'a> ObjectWriter<'a> {
         document: &RawDocument,
         except: &[&str],
     ) -> Result<&mut Self, BsonError> {
+        let start = self.out.len();
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        let is_hidden = |name: &[u8]| except.iter().any(|hidden| hidden.as_bytes() == name);
+        match plain::write_members(document.as_bytes(), is_hidden, write_double, self.out, 1) {
+            Some(false) => {
+                self.is_empty = false;
+                return Ok(self);
+            }
+            // Nothing to write, or not plain.
+            _ => self.out.truncate(start),
+        }
         for element in document.iter_elements() {
             let element = element?;
             let name = element.key().as_str();
@@ -105,11 +118,10 @@ impl<'a> ObjectWriter<'a> {
 pub(super) fn write_object(document: &RawDocument, out: &mut Vec<u8>, depth: usize) -> Result<(), BsonError> {
     BsonError::check_depth(depth)?;
     out.push(b'{');
-    for (index, element) in document.iter_elements().enumerate() {
+    let mut is_first = true;
+    for element in document.iter_elements() {
         let element = element?;
-        if index > 0 {
-            out.push(b',');
-        }
+        plain::separate(&mut is_first, out);
         write_str(element.key().as_str(), out);
         out.push(b':');
         write_at(element.value()?, out, depth + 1)?;
@@ -145,6 +157,11 @@ fn write_at(value: RawBsonRef<'_>, out: &mut Vec<u8>, depth: usize) -> Result<()
         other => write_extended(other, out, depth)?,
     }
     Ok(())
+}
+
+/// Appends a double: `null` if it is not finite.
+pub fn write_double(value: f64, out: &mut Vec<u8>) {
+    write_scalar(&value, out);
 }
 
 /// Appends an integer.

@@ -1,13 +1,13 @@
-//! JSON text straight from BSON bytes, where they hold nothing but JSON's types: so do nearly all rows that are whole
-//! documents, and they are most of what a server sends.
+//! Rows that are BSON bytes are written as they are, where they hold nothing but JSON's types
+//! ([`mayfly_value::json::plain`]): so do nearly all rows that are whole documents, and they are most of what a server sends.
 //!
-//! Holds: what is written here is what would be written without it. Whatever is out of the ordinary (a type that JSON
-//! lacks, bytes that cannot be read) is left to that other way, and nothing is written.
+//! Holds: what is written here is what would be written without it. Whatever is out of the ordinary is left to that other
+//! way, and nothing is written.
 
-use mayfly_value::field::{Field, Fields};
+use mayfly_value::json::plain::{write_items, write_members};
 
-use super::{Way, write_at, write_int, write_number, write_str};
-use crate::value::{Array, DEPTH_MAX, Object, Value};
+use super::{Way, write_at, write_number, write_str};
+use crate::value::{Array, Object, Value};
 
 /// Members that are written after those of the bytes, and instead of those that have the same name.
 type Added<'a> = &'a [(&'a str, Value<'a>)];
@@ -20,11 +20,14 @@ pub(super) fn write_object(object: &Object<'_>, out: &mut Vec<u8>, depth: usize)
         Object::Document(document) => (document.body.as_bytes(), document.system),
         Object::Members(_) => return false,
     };
+    let is_hidden = |name: &[u8]| added.iter().any(|(hidden, _)| hidden.as_bytes() == name);
     or_nothing(out, |out| {
         out.push(b'{');
-        let mut is_first = members(document, added, out, depth)?;
+        let mut is_first = write_members(document, is_hidden, write_number, out, depth + 1)?;
         for (name, value) in added {
-            separate(&mut is_first, out);
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
             write_str(name, out);
             out.push(b':');
             write_at(value, out, depth + 1, Way::Plain);
@@ -41,7 +44,7 @@ pub(super) fn write_array(array: &Array<'_>, out: &mut Vec<u8>, depth: usize) ->
         Array::Buf(array) => array.as_bytes(),
         Array::Items(_) => return false,
     };
-    or_nothing(out, |out| items(bytes, out, depth))
+    or_nothing(out, |out| write_items(bytes, write_number, out, depth + 1))
 }
 
 /// Keeps what was written only if all of it was.
@@ -52,65 +55,6 @@ fn or_nothing(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Option<()>)
         out.truncate(start);
     }
     written
-}
-
-/// The members of a document without its braces, and whether there was none.
-fn members(document: &[u8], hidden: Added<'_>, out: &mut Vec<u8>, depth: usize) -> Option<bool> {
-    let mut is_first = true;
-    let mut fields = Fields::of(document)?;
-    for field in &mut fields {
-        if hidden.iter().any(|(name, _)| name.as_bytes() == field.name) {
-            continue;
-        }
-        separate(&mut is_first, out);
-        write_str(std::str::from_utf8(field.name).ok()?, out);
-        out.push(b':');
-        value(field, out, depth + 1)?;
-    }
-    fields.is_whole().then_some(is_first)
-}
-
-/// An array with its brackets.
-fn items(array: &[u8], out: &mut Vec<u8>, depth: usize) -> Option<()> {
-    let mut is_first = true;
-    let mut fields = Fields::of(array)?;
-    out.push(b'[');
-    for field in &mut fields {
-        separate(&mut is_first, out);
-        value(field, out, depth + 1)?;
-    }
-    out.push(b']');
-    fields.is_whole().then_some(())
-}
-
-fn value(field: Field<'_>, out: &mut Vec<u8>, depth: usize) -> Option<()> {
-    match (field.kind, field.value) {
-        (0x01, value) => write_number(f64::from_le_bytes(value.try_into().ok()?), out),
-        (0x02, value) => {
-            let text = value.get(size_of::<i32>()..)?.strip_suffix(&[0])?;
-            write_str(std::str::from_utf8(text).ok()?, out);
-        }
-        (0x03 | 0x04, _) if depth >= DEPTH_MAX => return None,
-        (0x03, document) => {
-            out.push(b'{');
-            members(document, &[], out, depth)?;
-            out.push(b'}');
-        }
-        (0x04, array) => items(array, out, depth)?,
-        (0x08, [0]) => out.extend_from_slice(b"false"),
-        (0x08, [1]) => out.extend_from_slice(b"true"),
-        (0x0A, _) => out.extend_from_slice(b"null"),
-        (0x10, value) => write_int(i32::from_le_bytes(value.try_into().ok()?).into(), out),
-        (0x12, value) => write_int(i64::from_le_bytes(value.try_into().ok()?), out),
-        _ => return None,
-    }
-    Some(())
-}
-
-fn separate(is_first: &mut bool, out: &mut Vec<u8>) {
-    if !std::mem::take(is_first) {
-        out.push(b',');
-    }
 }
 
 #[cfg(test)]
