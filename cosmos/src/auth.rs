@@ -8,7 +8,7 @@
 //! within a quarter of an hour, and that the key may do what is asked.
 
 use crate::http_date;
-use crate::path::Path;
+use crate::path::{Path, signed_type};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
@@ -151,16 +151,17 @@ pub fn verify(keys: &Keys, request: &SignedRequest<'_>, now_unix_seconds: u64) -
     let date = request.x_ms_date.or(request.date).ok_or(AuthError::NoDate)?;
     let signed_at = http_date::parse(date).ok_or(AuthError::NoDate)?;
     let path = Path::parse(request.path).map_err(|_| AuthError::BadPath)?;
-    let candidates = path.signing_candidates();
-    let payload = |(kind, link): &(String, String)| {
+    let segments = path.segments();
+    let kind = signed_type(&segments);
+    let payload = |link: String| {
         let date = if request.x_ms_date.is_some() { None } else { request.date };
-        payload(request.verb, kind, link, request.x_ms_date, date)
+        payload(request.verb, kind, &link, request.x_ms_date, date)
     };
-    // Nearly always it is the first.
-    let access = candidates.iter().find_map(|candidate| match_key(keys, &payload(candidate), &signature));
+    let mut payloads = path.signed_links(&segments).map(payload);
+    let access = payloads.find_map(|payload| match_key(keys, &payload, &signature));
     match (access, request.intent) {
         (None, _) | (Some(Access::ReadOnly), Intent::Write) => {
-            let payload = candidates.first().map(payload).unwrap_or_default();
+            let payload = path.signed_links(&segments).map(payload).next().unwrap_or_default();
             Err(AuthError::WrongSignature { payload })
         }
         (Some(_), _) if signed_at.abs_diff(now_unix_seconds) > DATE_WINDOW_SECONDS => {

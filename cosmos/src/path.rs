@@ -27,10 +27,12 @@ impl<'a> Path<'a> {
     pub fn parse(path: &'a str) -> Result<Path<'a>, NotUtf8> {
         let path = path.split_once('?').map_or(path, |(path, _)| path);
         let raw: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let segments = raw
-            .iter()
-            .map(|segment| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8))
-            .collect::<Result<_, _>>()?;
+        let segments = if path.contains('%') {
+            let decoded = |segment: &&'a str| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8);
+            raw.iter().map(decoded).collect::<Result<_, _>>()?
+        } else {
+            raw.iter().map(|segment| Cow::Borrowed(*segment)).collect()
+        };
         Ok(Path { raw, segments })
     }
 
@@ -49,17 +51,21 @@ impl<'a> Path<'a> {
     pub fn signing_candidates(&self) -> Vec<(String, String)> {
         let segments = self.segments();
         let resource_type = signed_type(&segments).to_lowercase();
-        let by_name = signed_link(&segments);
-        let by_rid = self.rid_link(&segments);
-        let is_encoded = self.segments.iter().any(|segment| matches!(segment, Cow::Owned(_)));
-        let as_sent = is_encoded.then(|| signed_link(&self.raw));
         let mut links: Vec<String> = Vec::with_capacity(3);
-        for link in by_rid.into_iter().chain([by_name]).chain(as_sent) {
+        for link in self.signed_links(&segments) {
             if !links.contains(&link) {
                 links.push(link);
             }
         }
         links.into_iter().map(|link| (resource_type.clone(), link)).collect()
+    }
+
+    /// The links of these candidates, each made when it is asked for: nearly always the first is the one. Some may be equal.
+    pub(crate) fn signed_links<'s>(&'s self, segments: &'s [&str]) -> impl Iterator<Item = String> + 's {
+        let is_encoded = || self.segments.iter().any(|segment| matches!(segment, Cow::Owned(_)));
+        let as_sent = move || is_encoded().then(|| signed_link(&self.raw));
+        let by_name = std::iter::once_with(|| signed_link(segments));
+        self.rid_link(segments).into_iter().chain(by_name).chain(std::iter::once_with(as_sent).flatten())
     }
 
     /// The RID form: only the last id, in lower case.

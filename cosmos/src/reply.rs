@@ -7,6 +7,9 @@ use hyper::{
     header::{CONTENT_TYPE, HeaderName, HeaderValue},
 };
 
+use mayfly_engine::charge;
+use mayfly_sql::value::json::write_number;
+
 use crate::{error::ApiError, headers};
 
 /// The body of every answer.
@@ -21,17 +24,18 @@ pub struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
+    charge: Option<f64>,
 }
 
 impl Reply {
     /// An answer without a body.
     pub fn empty(status: StatusCode) -> Self {
-        Self { status, headers: HeaderMap::with_capacity(HEADERS), body: Vec::new() }
+        Self::json(status, Vec::new())
     }
 
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, headers: HeaderMap::with_capacity(HEADERS), body }
+        Self { status, headers: HeaderMap::with_capacity(HEADERS), body, charge: None }
     }
 
     /// An answer in another form.
@@ -80,11 +84,20 @@ impl Reply {
         self
     }
 
-    /// Sets a header unless the handler has.
-    pub fn set_default(&mut self, name: &HeaderName, value: impl ToString) {
-        if !self.headers.contains_key(name) {
-            self.set(name, value);
-        }
+    /// Sets a header that is a whole number.
+    pub fn set_number(&mut self, name: &HeaderName, value: u64) {
+        self.set_value(name, HeaderValue::from(value));
+    }
+
+    /// Says what the request has cost.
+    pub fn set_charge(&mut self, charge: f64) {
+        self.charge = Some(charge);
+    }
+
+    /// The same, as a handler's last word.
+    pub fn charged(mut self, charge: f64) -> Self {
+        self.set_charge(charge);
+        self
     }
 
     /// Whether the handler has set a header.
@@ -92,10 +105,9 @@ impl Reply {
         self.headers.contains_key(name)
     }
 
-    /// What the answer says the request has cost.
+    /// What the request has cost; a miss unless the handler says otherwise.
     pub fn charge(&self) -> f64 {
-        let told = self.headers.get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
-        told.and_then(|charge| charge.parse().ok()).unwrap_or(0.0)
+        self.charge.unwrap_or(charge::MISS)
     }
 
     /// The status, for logs and metrics.
@@ -105,6 +117,11 @@ impl Reply {
 
     /// The HTTP response.
     pub fn into_response(mut self) -> Response<Body> {
+        let mut charge = Vec::with_capacity(16);
+        write_number(self.charge(), &mut charge);
+        if let Ok(charge) = HeaderValue::from_maybe_shared(Bytes::from(charge)) {
+            self.set_value(&headers::REQUEST_CHARGE, charge);
+        }
         if !self.body.is_empty() {
             self.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         }

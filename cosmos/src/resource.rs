@@ -1,5 +1,7 @@
 //! How resources look as JSON: their system properties, and the envelope of a feed.
 
+use std::cell::RefCell;
+
 use mayfly_engine::{Container, Database, Engine, Record};
 use mayfly_sql::Value as SqlValue;
 use mayfly_value::json::ObjectWriter;
@@ -82,7 +84,31 @@ pub fn database_rid(database: &Database) -> String {
 
 /// A container's RID.
 pub fn container_rid(container: &Container) -> String {
-    Rid::Container { db: container.database, coll: container.id }.encode()
+    with_paths(container, |paths| paths.rid.clone())
+}
+
+/// What is the same in all answers about one container.
+struct Paths {
+    container: (u32, u32),
+    rid: String,
+    /// The path of RIDs up to its documents.
+    documents: String,
+}
+
+/// Calls `use_paths` with those of a container. Answers about the same one share them: a container's numbers are its own for good.
+fn with_paths<T>(container: &Container, use_paths: impl FnOnce(&Paths) -> T) -> T {
+    thread_local! {
+        static LAST: RefCell<Option<Paths>> = const { RefCell::new(None) };
+    }
+    let (db, coll) = (container.database, container.id);
+    LAST.with_borrow_mut(|last| {
+        let paths = last.take().filter(|paths| paths.container == (db, coll)).unwrap_or_else(|| {
+            let rid = Rid::Container { db, coll }.encode();
+            let documents = format!("dbs/{}/colls/{rid}/docs/", Rid::Database { db }.encode());
+            Paths { container: (db, coll), rid, documents }
+        });
+        use_paths(last.insert(paths))
+    })
 }
 
 /// A database.
@@ -156,24 +182,21 @@ pub fn document_feed(owner_rid: &str, documents: &[Vec<u8>]) -> Vec<u8> {
 pub struct SystemProperties<'a> {
     engine: &'a Engine,
     container: &'a Container,
-    /// Where the paths of all of them begin.
-    path: String,
 }
 
 impl<'a> SystemProperties<'a> {
     /// For the documents of `container`.
     pub fn new(engine: &'a Engine, container: &'a Container) -> Self {
-        Self { engine, container, path: documents_path(container) }
+        Self { engine, container }
     }
 
     /// Those of one document.
     pub fn of(&self, slot: u16, record: &Record) -> [(&'static str, SqlValue<'static>); 5] {
-        let rid = rid_of(self.container, slot, record);
-        let path = [&self.path, &rid, "/"].concat();
+        let (rid, path) = document_rid(self.container, slot, record);
         [
             ("_rid", SqlValue::string(rid)),
             ("_self", SqlValue::string(path)),
-            ("_etag", SqlValue::string(self.engine.etag(self.container, slot, record).to_string())),
+            ("_etag", SqlValue::string(self.engine.etag(self.container, slot, record).to_text())),
             ("_attachments", SqlValue::string("attachments/")),
             ("_ts", SqlValue::Int(record.ts() as i64)),
         ]
@@ -183,7 +206,7 @@ impl<'a> SystemProperties<'a> {
 /// A document's RID and its path of RIDs.
 pub fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
     let rid = rid_of(container, slot, record);
-    let path = [&documents_path(container), &rid, "/"].concat();
+    let path = with_paths(container, |paths| [&paths.documents, &rid, "/"].concat());
     (rid, path)
 }
 
@@ -192,12 +215,6 @@ fn rid_of(container: &Container, slot: u16, record: &Record) -> String {
     let place = u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
     let number = place << LSN_BITS | birth.lsn;
     Rid::document(container.database, container.id, number).encode()
-}
-
-/// The path of RIDs up to the documents of a container.
-fn documents_path(container: &Container) -> String {
-    let db = Rid::Database { db: container.database }.encode();
-    format!("dbs/{db}/colls/{}/docs/", container_rid(container))
 }
 
 fn write_document<'a>(
@@ -212,7 +229,7 @@ fn write_document<'a>(
     object.fields_of(&collection::shown(container, record)?).map_err(|_| ApiError::internal())?;
     object.field_str("_rid", &rid);
     object.field_str("_self", &path);
-    object.field_str("_etag", &engine.etag(container, slot, record).to_string());
+    object.field_str("_etag", &engine.etag(container, slot, record).to_text());
     object.field_str("_attachments", "attachments/");
     object.field_int("_ts", record.ts() as i64);
     Ok(object)

@@ -92,6 +92,8 @@ impl Options {
 pub struct Served {
     /// The route's name; `Unknown` when there was none.
     pub operation: &'static str,
+    /// What it has cost, in request units.
+    pub charge: f64,
 }
 
 impl Cosmos {
@@ -117,12 +119,12 @@ impl Cosmos {
         let _busy = self.engine.load().enter();
         let (parts, body) = request.into_parts();
         let activity_id = self.activity_id(&parts.headers);
-        let mut served = Served { operation: "Unknown" };
+        let mut served = Served { operation: "Unknown", charge: 0.0 };
         // Its state is some kilobytes, and every future around it would hold and move them: once for each layer.
         let answer = Box::pin(self.answer(&parts, body, scheme, &activity_id, &mut served)).await;
         let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
-        reply.set(&headers::ACTIVITY_ID, &activity_id);
-        reply.set_default(&headers::REQUEST_CHARGE, charge::MISS);
+        reply.set_text(&headers::ACTIVITY_ID, activity_id);
+        served.charge = reply.charge();
         reply.set_value(&headers::GATEWAY_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
         reply.set_value(&headers::SERVICE_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
         reply.set_value(&headers::SCHEMA_VERSION, HeaderValue::from_static(SCHEMA_VERSION));
@@ -156,7 +158,7 @@ impl Cosmos {
         let body =
             timeout(self.body_timeout, read_body(body)).await.map_err(|_| ApiError::body_too_slow())??;
         let now = self.engine.now().await?;
-        let base_url = format!("{scheme}://{}/", host(parts));
+        let base_url = [scheme, "://", host(parts), "/"].concat();
         let call = Call {
             engine: &self.engine,
             address: &address,
@@ -173,7 +175,7 @@ impl Cosmos {
         if reply.status() != StatusCode::NOT_MODIFIED && !reply.has(&DATE) {
             reply.set_value(&DATE, http_date::header(now.seconds()));
         }
-        reply.set(&CONTENT_LOCATION, format_args!("{base_url}{}", parts.uri.path().trim_start_matches('/')));
+        reply.set_text(&CONTENT_LOCATION, [&base_url, parts.uri.path().trim_start_matches('/')].concat());
         Ok(reply)
     }
 
@@ -271,14 +273,14 @@ fn refusal(error: &ApiError, activity_id: &str, operation: &str) -> Reply {
         401 | 403 | 429 => 0.0,
         _ => charge::MISS,
     };
-    Reply::error(error, activity_id).with(&headers::REQUEST_CHARGE, charge)
+    Reply::error(error, activity_id).charged(charge)
 }
 
 /// The authority the client used, so that the endpoints we advertise are ones it can reach.
-fn host(parts: &Parts) -> String {
+fn host(parts: &Parts) -> &str {
     let by_header = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
     let by_uri = parts.uri.authority().map(|authority| authority.as_str());
-    by_header.or(by_uri).unwrap_or("localhost:8081").to_owned()
+    by_header.or(by_uri).unwrap_or("localhost:8081")
 }
 
 /// Triggers are kept, not run. A write that counts on one is refused rather than done without it.

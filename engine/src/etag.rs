@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::ids::hex_groups;
+use crate::ids::{UUID_LEN, push_uuid};
 
 /// A version of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +38,24 @@ impl Etag {
     }
 }
 
-/// A quoted GUID-like string, as Cosmos DB writes it.
+impl Etag {
+    /// A quoted GUID-like string, as Cosmos DB writes it.
+    pub fn to_text(self) -> String {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.container.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.slot.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.lsn.to_be_bytes());
+        let mut text = String::with_capacity(UUID_LEN + 2);
+        text.push('"');
+        push_uuid(bytes, &mut text);
+        text.push('"');
+        text
+    }
+}
+
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { container, slot, lsn } = self;
-        let (container, slot) = (u64::from(*container), u64::from(*slot));
-        let groups = hex_groups([(container, 8), (slot, 4), (0, 4), (lsn >> 48, 4), (*lsn, 12)]);
-        f.write_str("\"")?;
-        f.write_str(&groups)?;
-        f.write_str("\"")
+        f.write_str(&self.to_text())
     }
 }
 
@@ -87,7 +96,7 @@ mod tests {
             [(0, 0, 0), (u32::MAX, u16::MAX, u64::MAX), (0x1234, 0xAB, 0x0102_0304_0506_0708)]
         {
             let etag = Etag::new(container, slot, lsn);
-            assert_eq!(Etag::parse(&etag.to_string()), Some(etag));
+            assert_eq!(Etag::parse(&etag.to_text()), Some(etag));
         }
         let text = Etag::new(0x12, 0x3, 0x0004_0000_0000_0567).to_string();
         assert_eq!(text, "\"00000012-0003-0000-0004-000000000567\"");

@@ -8,7 +8,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming};
-use mayfly_cosmos::{Cosmos, Options, auth::Keys, headers};
+use mayfly_cosmos::{Cosmos, Options, auth::Keys};
 use mayfly_engine::{
     AdjustableClock, Clock, Engine, Error, SystemClock, aside,
     clock::{Stopwatch, pause},
@@ -155,9 +155,7 @@ impl Backend for Node {
             return Answer { operation: "Administration", response };
         }
         let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
-        let charge = response.headers().get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
-        let charge = charge.and_then(|text| text.parse().ok()).unwrap_or(0.0);
-        self.metrics.charged(charge, response.status().as_u16());
+        self.metrics.charged(served.charge, response.status().as_u16());
         Answer { operation: served.operation, response }
     }
 

@@ -109,7 +109,7 @@ pub async fn run(call: &Call<'_>) -> Answer {
         true => Reply::bytes(status, "application/octet-stream", hybrid_row::encode_results(&done.results)),
         false => Reply::json(status, to_json(&done.results)),
     };
-    let reply = reply.with(&headers::REQUEST_CHARGE, format!("{total:.2}")).with(&headers::ITEM_COUNT, count);
+    let reply = reply.charged((total * 100.0).round() / 100.0).with(&headers::ITEM_COUNT, count);
     Ok(with_session(reply, &database, &container, done.slot, lsn))
 }
 

@@ -58,12 +58,12 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let etag = format!("\"{position}\"");
     let count = documents.len();
     let mut reply = if documents.is_empty() {
-        Reply::empty(StatusCode::NOT_MODIFIED).with(&headers::REQUEST_CHARGE, charge::MISS)
+        Reply::empty(StatusCode::NOT_MODIFIED).charged(charge::MISS)
     } else {
         let rid = resource::container_rid(&container);
         let body = resource::document_feed(&rid, &documents);
         let cost = charge::page(count, body.len() as u64);
-        Reply::json(StatusCode::OK, body).with(&headers::REQUEST_CHARGE, cost)
+        Reply::json(StatusCode::OK, body).charged(cost)
     };
     reply.set(&ETAG, &etag);
     reply.set(&headers::ITEM_COUNT, count);

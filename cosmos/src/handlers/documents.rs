@@ -201,15 +201,15 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
             resource::push_document(call.engine, &scope.container, scope.slot, record, &mut body)?;
             reply = Reply::json(status, body);
         }
-        reply.set(&ETAG, call.engine.etag(&scope.container, scope.slot, record));
+        reply.set_text(&ETAG, call.engine.etag(&scope.container, scope.slot, record).to_text());
         let lsn = HeaderValue::from(record.lsn);
         reply.set_value(&headers::ITEM_LSN, lsn.clone());
         reply.set_value(&headers::ITEM_LOCAL_LSN, lsn);
         if let Some(at) = call.engine.expires_at(&scope.container, record) {
-            reply.set(&EXPIRES_AT, at.seconds());
+            reply.set_number(&EXPIRES_AT, at.seconds());
         }
     }
-    reply.set(&headers::REQUEST_CHARGE, outcome.charge);
+    reply.set_charge(outcome.charge);
     Ok(with_session(reply, &scope.database, &scope.container, scope.slot, lsn))
 }
 
@@ -220,7 +220,7 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
     }
     let lsn = call.engine.lsn(&scope.container, scope.slot).await?;
     let charge = if error.status == 404 { charge::MISS } else { charge::REFUSED };
-    let reply = Reply::error(&error, call.activity_id).with(&headers::REQUEST_CHARGE, charge);
+    let reply = Reply::error(&error, call.activity_id).charged(charge);
     Ok(with_session(reply, &scope.database, &scope.container, scope.slot, lsn))
 }
 

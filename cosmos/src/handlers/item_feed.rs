@@ -30,9 +30,8 @@ pub async fn read(call: &Call<'_>) -> Answer {
     }
     let body = resource::document_feed(&resource::container_rid(&container), &documents);
     let cost = charge::page(page.found.len(), body.len() as u64);
-    let mut reply = Reply::json(StatusCode::OK, body)
-        .with(&headers::ITEM_COUNT, page.found.len())
-        .with(&headers::REQUEST_CHARGE, cost);
+    let mut reply =
+        Reply::json(StatusCode::OK, body).with(&headers::ITEM_COUNT, page.found.len()).charged(cost);
     if let Some(next) = page.next {
         reply.set(&headers::CONTINUATION, encode(&container, &next));
     }

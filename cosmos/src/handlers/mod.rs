@@ -34,9 +34,7 @@ const METADATA_CHARGE: f64 = 1.0;
 
 /// A resource with its etag.
 fn resource(status: StatusCode, value: &Value, etag: &str) -> Reply {
-    Reply::value(status, value)
-        .with(&hyper::header::ETAG, etag)
-        .with(&headers::REQUEST_CHARGE, METADATA_CHARGE)
+    Reply::value(status, value).with(&hyper::header::ETAG, etag).charged(METADATA_CHARGE)
 }
 
 /// One page of a list that is small enough to be in memory: the continuation is the place in it.
@@ -57,7 +55,7 @@ fn list<T>(call: &Call<'_>, owner_rid: &str, key: &str, items: &[T], shape: impl
     let count = page.len();
     let mut reply = Reply::value(StatusCode::OK, &crate::resource::feed(owner_rid, key, page))
         .with(&headers::ITEM_COUNT, count)
-        .with(&headers::REQUEST_CHARGE, METADATA_CHARGE);
+        .charged(METADATA_CHARGE);
     if let Some(next) = next {
         reply.set(&headers::CONTINUATION, next);
     }

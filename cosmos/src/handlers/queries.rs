@@ -49,9 +49,8 @@ pub async fn items(call: &Call<'_>) -> Answer {
     if let (true, Some(indexes)) = (explains, &indexes) {
         report::append(&mut body, &report::of(&request, &page, indexes, compile, run));
     }
-    let mut reply = Reply::json(StatusCode::OK, body)
-        .with(&headers::ITEM_COUNT, page.rows.len())
-        .with(&headers::REQUEST_CHARGE, page.charge);
+    let mut reply =
+        Reply::json(StatusCode::OK, body).with(&headers::ITEM_COUNT, page.rows.len()).charged(page.charge);
     if call.flag(&headers::POPULATE_QUERY_METRICS)? {
         reply.set(&headers::QUERY_METRICS, metrics::text(&page, compile, run));
     }
@@ -126,7 +125,7 @@ pub async fn plan(call: &Call<'_>) -> Answer {
         plan::check_features(&distribution, call.text(&headers::SUPPORTED_QUERY_FEATURES)?)?;
         plan::distributed(&distribution, &ranges)
     };
-    Ok(Reply::value(StatusCode::OK, &plan).with(&headers::REQUEST_CHARGE, 1))
+    Ok(Reply::value(StatusCode::OK, &plan).charged(1.0))
 }
 
 /// Clients and their tests look for these words before what is wrong with the text.

@@ -20,5 +20,5 @@ pub async fn list(call: &Call<'_>) -> Answer {
     Ok(Reply::value(StatusCode::OK, &resource::partition_key_ranges(&container))
         .with(&hyper::header::ETAG, etag)
         .with(&headers::ITEM_COUNT, container.slots())
-        .with(&headers::REQUEST_CHARGE, super::METADATA_CHARGE))
+        .charged(super::METADATA_CHARGE))
 }

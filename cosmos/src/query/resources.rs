@@ -33,5 +33,5 @@ pub fn query(call: &Call<'_>, owner_rid: &str, key: &str, resources: &[Value]) -
     let count = rows.len();
     Ok(Reply::value(StatusCode::OK, &resource::feed(owner_rid, key, rows))
         .with(&headers::ITEM_COUNT, count)
-        .with(&headers::REQUEST_CHARGE, 1))
+        .charged(1.0))
 }
