@@ -127,7 +127,7 @@ struct Answer {
 impl Answer {
     /// The answer, once all of it is there.
     fn whole(bytes: &[u8]) -> Option<Self> {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+        let end = memchr::memmem::find(bytes, b"\r\n\r\n")? + 4;
         let head = std::str::from_utf8(&bytes[..end]).ok()?;
         let status = head.get(9..12)?.parse().ok()?;
         let (mut length, mut closes) = (None, false);
