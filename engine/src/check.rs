@@ -14,7 +14,7 @@ use crate::{
     engine::Engine,
     error::Result,
     index,
-    keys::{CATALOG, DocumentKey, Family, PREFIX_LEN, Shard, sequence_of},
+    keys::{CATALOG, DocumentKey, ERRANDS, Family, PREFIX_LEN, Shard, sequence_of},
     purge::{may_be_left, swept_through},
     record::{FeedEntry, Record},
     scan::each_row,
@@ -66,7 +66,7 @@ impl Engine {
         let mut shards: Vec<_> = known
             .chain(dropped.into_iter().map(|(id, row)| (id, row.slots)))
             .flat_map(|(id, slots)| (0..slots).map(move |slot| Shard { container: id, slot: slot as u16 }))
-            .chain([CATALOG])
+            .chain([CATALOG, ERRANDS])
             .collect();
         shards.sort_unstable();
         for space in [Space::Small, Space::Large] {

@@ -22,6 +22,7 @@ use crate::{
     collection::{NoPredicates, Predicates},
     container::Container,
     definition::ContainerDefinition,
+    errands::Errands,
     error::{Error, Resource, Result},
     etag::{Etag, IfMatch},
     ids::{Ids, RandomIds},
@@ -54,6 +55,7 @@ struct Inner {
     timeline: Arc<Timeline>,
     ids: Arc<dyn Ids>,
     moments: Moments,
+    errands: Errands,
     metrics: Metrics,
     load: Load,
     read_only: AtomicBool,
@@ -107,6 +109,7 @@ impl Builder {
             timeline,
             ids: self.ids,
             moments: Moments::default(),
+            errands: Errands::default(),
             metrics: Metrics::default(),
             load: Load::default(),
             read_only: AtomicBool::new(false),
@@ -198,6 +201,11 @@ impl Engine {
     /// The order of what happens.
     pub(crate) fn moments(&self) -> &Moments {
         &self.inner.moments
+    }
+
+    /// What it has to do with other nodes.
+    pub(crate) fn own_errands(&self) -> &Errands {
+        &self.inner.errands
     }
 
     /// How many documents are worth a sweep.

@@ -29,6 +29,7 @@
 //! | `Log` | lsn, ordinal | an event with its images | large |
 //! | `Database`, `Container`, `Kept`, `Dropped`, `Horizon`, `Format` | names or numbers | definitions | small |
 //! | `Note` | number of a change of the catalog, ordinal | what a front-end wrote down of it | small |
+//! | `Errand` | asked or answered, whom, second, number | what one node asks of another, or its answer | large |
 //!
 //! *document* is the effective partition key hash, escaped and terminated, then the id to the end of the key.
 //! `docs/format.md` draws the bytes.
@@ -99,11 +100,13 @@ pub enum Family {
     Kept = 0x45,
     /// What front-ends wrote down of changes.
     Note = 0x46,
+    /// What nodes ask of each other.
+    Errand = 0x47,
 }
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
@@ -130,11 +133,12 @@ impl Family {
         Self::Format,
         Self::Kept,
         Self::Note,
+        Self::Errand,
     ];
 
     fn space(self) -> Space {
         match self {
-            Self::Record | Self::Log => Space::Large,
+            Self::Record | Self::Log | Self::Errand => Space::Large,
             _ => Space::Small,
         }
     }
@@ -163,6 +167,9 @@ pub struct Shard {
 
 /// Where the catalog lives.
 pub const CATALOG: Shard = Shard { container: 0, slot: 0 };
+
+/// Where errands lie. Not with the catalog, whose changes would wait for them.
+pub const ERRANDS: Shard = Shard { container: 0, slot: 1 };
 
 impl Shard {
     /// The store's slot: distinct for every container and slot.
@@ -352,6 +359,45 @@ pub fn kept(owner: u32, kind: u8, name: &str) -> Key {
     bytes.push(kind);
     bytes.extend_from_slice(name.as_bytes());
     CATALOG.key(Family::Kept, bytes)
+}
+
+/// What an errand's key begins with, by what the row is: the counter of nodes, something asked, an answer.
+const ERRAND_NODES: u8 = 0;
+const ERRAND_ASKED: u8 = 1;
+const ERRAND_ANSWERED: u8 = 2;
+
+/// The counter that numbers nodes.
+pub fn errand_nodes() -> Key {
+    let bytes = ERRANDS.range(Family::Errand, &[ERRAND_NODES]).start;
+    ERRANDS.key(Family::Errand, bytes)
+}
+
+/// What is asked of a node; of any, if it is not said of which.
+pub fn errands(whom: Option<u16>) -> KeyRange {
+    let whom = whom.map(u16::to_be_bytes);
+    let fields: Vec<u8> = [ERRAND_ASKED].into_iter().chain(whom.into_iter().flatten()).collect();
+    ERRANDS.range(Family::Errand, &fields)
+}
+
+/// What is asked of a node under an id.
+pub fn errand(whom: u16, id: &[u8; 16]) -> Key {
+    let mut bytes = errands(Some(whom)).start;
+    bytes.extend_from_slice(id);
+    ERRANDS.key(Family::Errand, bytes)
+}
+
+/// The answer to what was asked under an id.
+pub fn errand_answer(id: &[u8; 16]) -> Key {
+    let mut bytes = ERRANDS.range(Family::Errand, &[ERRAND_ANSWERED]).start;
+    bytes.extend_from_slice(id);
+    ERRANDS.key(Family::Errand, bytes)
+}
+
+/// The answers to what was asked before a second.
+pub fn errand_answers_before(second: u64) -> KeyRange {
+    let all = ERRANDS.range(Family::Errand, &[ERRAND_ANSWERED]);
+    let end = [&all.start[..], &second.to_be_bytes()].concat();
+    KeyRange { end: Some(end), ..all }
 }
 
 /// A signed number as bytes that sort like it.

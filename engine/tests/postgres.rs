@@ -2,15 +2,21 @@
 //! there is shown by the scripts and the contract of `tests/it`, which run on it as they are.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeSet, pin::Pin, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use mayfly_engine::{
-    Access, Across, AdjustableClock, Clock, DefaultTtl, Direction, Engine, Error, FeedStart, HashRange,
-    IndexAccess, InvalidTtl, Operation, Pace, Reliance, Timestamp, clock::Sleep,
+    Access, Across, AdjustableClock, Answer, Clock, DefaultTtl, Direction, Engine, Error, FeedStart,
+    HashRange, IndexAccess, InvalidTtl, Operation, Pace, Reliance, Timestamp,
+    clock::{Sleep, pause},
 };
 use mayfly_storage::{
     PostgresStore,
-    store::{Slot, Store},
+    store::{KeyRange, Slot, Space, Store},
 };
 use mayfly_testkit::{
     World,
@@ -405,4 +411,123 @@ async fn purge_by_two_nodes_removes_each_once() {
 /// More, or fewer where the machine is slow.
 fn documents_to_purge() -> u64 {
     std::env::var("MAYFLY_PURGE_DOCUMENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
+}
+
+/// A node of a number, with its own look at the rows of errands. The clock of each is its own.
+async fn enlisted(address: &str) -> (World, Arc<PostgresStore>) {
+    let store = Arc::new(PostgresStore::open(address).await.unwrap());
+    store.listen();
+    let world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
+    world.engine().enlist().await.unwrap();
+    (world, store)
+}
+
+/// Rows of errands, the counter of nodes among them.
+async fn errand_rows(store: &PostgresStore) -> usize {
+    store.peek(&KeyRange::prefix(Space::Large, Slot(1), Vec::new()), 100).await.unwrap().len()
+}
+
+/// Many errands at once, and two that take them: each is done once, and each answer reaches who asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn errands_are_done_once_and_answered() {
+    let address = empty_address().await;
+    let ((one, store), (other, _)) = (enlisted(&address).await, enlisted(&address).await);
+    let (asking, asked) = (one.engine().node_number(), other.engine().node_number());
+    assert!(asking != 0 && asked != 0 && asking != asked);
+    assert_eq!(node(&address).await.engine().node_number(), 0, "who was not enlisted has no number");
+
+    let done = Arc::new(Mutex::new(Vec::new()));
+    let mut takers = JoinSet::new();
+    for _ in 0..2 {
+        let (engine, done) = (other.engine().clone(), done.clone());
+        takers.spawn(async move {
+            loop {
+                for errand in engine.errands(|| true).await.unwrap() {
+                    done.lock().unwrap().push(errand.bytes.clone());
+                    let answer = async { [&b"done: "[..], &errand.bytes].concat() };
+                    engine.answer_errand(&errand, answer).await.unwrap();
+                }
+            }
+        });
+    }
+    let mut askers = JoinSet::new();
+    for number in 0..40_u8 {
+        let engine = one.engine().clone();
+        askers.spawn(async move {
+            let answer = engine.ask(asked, &[number]).await.unwrap();
+            assert_eq!(answer, Answer::Given([&b"done: "[..], &[number]].concat().into()));
+        });
+    }
+    while let Some(ended) = askers.join_next().await {
+        ended.unwrap();
+    }
+    let mut done = done.lock().unwrap().clone();
+    done.sort();
+    assert_eq!(done, (0..40_u8).map(|number| vec![number]).collect::<Vec<_>>());
+    // As large as an answer of the MongoDB protocol may be, and then some.
+    let long = vec![b'x'; 40 << 20];
+    let answer = one.engine().ask(asked, &long).await.unwrap();
+    assert!(matches!(answer, Answer::Given(bytes) if bytes.len() == long.len() + 6));
+    assert_eq!(errand_rows(&store).await, 1, "only the counter is left");
+    one.must_be_clean().await;
+}
+
+/// An errand for a node that is gone is withdrawn; one whose node is gone in the middle is given up; one that takes long is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn nodes_that_are_gone_are_not_waited_for() {
+    let address = empty_address().await;
+    let ((one, store), (dying, _)) = (enlisted(&address).await, enlisted(&address).await);
+    let (slow, _) = enlisted(&address).await;
+    let nobody = slow.engine().node_number() + 1;
+    let dying_number = dying.engine().node_number();
+    let take_and_die = async {
+        let taken = dying.engine().errands(|| true).await.unwrap();
+        assert_eq!(taken.len(), 1);
+    };
+    let take_long = async {
+        let taken = slow.engine().errands(|| true).await.unwrap();
+        // More than who says nothing is waited for.
+        let work = async {
+            pause(Duration::from_secs(25)).await;
+            b"at last".to_vec()
+        };
+        slow.engine().answer_errand(&taken[0], work).await.unwrap();
+    };
+    let engine = one.engine();
+    let (withdrawn, lost, answered, (), ()) = tokio::join!(
+        engine.ask(nobody, b"a"),
+        engine.ask(dying_number, b"b"),
+        engine.ask(slow.engine().node_number(), b"c"),
+        take_and_die,
+        take_long,
+    );
+    assert_eq!(withdrawn.unwrap(), Answer::Withdrawn);
+    assert_eq!(lost.unwrap(), Answer::Lost);
+    assert_eq!(answered.unwrap(), Answer::Given(b"at last"[..].into()));
+    assert_eq!(errand_rows(&store).await, 1, "only the counter is left");
+}
+
+/// What nobody takes or comes back for goes in the end, and not before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn errands_that_are_left_are_forgotten() {
+    let address = empty_address().await;
+    let ((one, store), (other, _)) = (enlisted(&address).await, enlisted(&address).await);
+    store.renew_tending("one").await.unwrap();
+    for _ in 0..20 {
+        one.engine().tell(60_000, b"to nobody").await.unwrap();
+    }
+    one.engine().tell(other.engine().node_number(), b"for no answer").await.unwrap();
+    let taken = other.engine().errands(|| true).await.unwrap();
+    other.engine().answer_errand(&taken[0], async { Vec::new() }).await.unwrap();
+    assert_eq!(errand_rows(&store).await, 1 + 20 + 1);
+    one.engine().forget_errands(one.now().await).await.unwrap();
+    assert_eq!(errand_rows(&store).await, 1 + 20 + 1, "they are not old");
+    one.advance(2 * 60 * 60);
+    one.engine().tell(60_001, b"later").await.unwrap();
+    one.engine().forget_errands(one.now().await).await.unwrap();
+    assert_eq!(errand_rows(&store).await, 1 + 1, "the counter, and what was asked later");
+    one.must_be_clean().await;
 }

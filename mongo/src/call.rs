@@ -287,7 +287,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn asks_who(&self) -> bool {
+    /// Whether it matters who asks.
+    pub(crate) fn asks_who(&self) -> bool {
         self.mongo.accounts.required() || self.connection.is_held_to_users
     }
 

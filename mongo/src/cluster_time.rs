@@ -5,6 +5,9 @@
 use bson::Timestamp as ClusterStamp;
 use mayfly_engine::{Engine, Timestamp};
 
+/// The bits of the time of a view that say which node has it.
+const NODE_MASK: u64 = 0xFFFF;
+
 /// The engine's moments, as clients know them.
 pub struct ClusterTime(Engine);
 
@@ -19,6 +22,17 @@ impl ClusterTime {
         stamp(self.0.next_moment(now))
     }
 
+    /// The same, and one that says which node told it, where there may be several.
+    pub fn tick_of_node(&self, now: Timestamp) -> ClusterStamp {
+        let moment = self.0.next_moment(now);
+        let moment = match u64::from(self.0.node_number()) {
+            0 => moment,
+            node => (moment | NODE_MASK) + 1 + node,
+        };
+        self.0.observe_moment(moment);
+        stamp(moment)
+    }
+
     /// The time of the last write; not before the present second, so that it moves on without writes too.
     pub fn last(&self, now: Timestamp) -> ClusterStamp {
         stamp(self.0.last_moment(now))
@@ -28,6 +42,11 @@ impl ClusterTime {
 /// A moment as clients know it.
 pub fn stamp(moment: u64) -> ClusterStamp {
     ClusterStamp { time: (moment >> 32) as u32, increment: moment as u32 }
+}
+
+/// The number of the node that told the time of a view; anything for other times.
+pub fn node_of(stamp: ClusterStamp) -> u16 {
+    (moment(stamp) & NODE_MASK) as u16
 }
 
 /// The moment that a client has been told.

@@ -39,6 +39,8 @@ pub struct Connection {
     pub local: SocketAddr,
     /// Whether its users count although the server asks nobody who they are.
     pub is_held_to_users: bool,
+    /// Whether another node passes on what came to it.
+    pub is_errand: bool,
     state: Mutex<State>,
 }
 
@@ -76,7 +78,7 @@ static NEXT_ID: AtomicI32 = AtomicI32::new(1);
 impl Connection {
     pub(crate) fn new(peer: SocketAddr, local: SocketAddr) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { id, peer, local, is_held_to_users: false, state: Mutex::default() }
+        Self { id, peer, local, is_held_to_users: false, is_errand: false, state: Mutex::default() }
     }
 
     /// The same for one user, who is known and gets no further than their roles.

@@ -21,11 +21,12 @@ use crate::{
     connection::Connection,
     counters::Counters,
     cursor::Cursors,
+    errands,
     fail_point::FailPoints,
     failure::{Failure, Result},
     gates::Gates,
     session::{SESSION_MINUTES, Sessions},
-    snapshots::Snapshots,
+    snapshots::{Asked, Snapshots},
     wire::{Form, Request},
 };
 
@@ -101,6 +102,7 @@ impl Mongo {
         self.sessions.drafts.clear(self).await?;
         self.cursors.sweep(now);
         self.snapshots.sweep(now);
+        self.engine.forget_errands(now).await?;
         self.forget_receipts(now).await
     }
 
@@ -137,7 +139,7 @@ impl Mongo {
         self.with_times(reply, request)
     }
 
-    async fn run(&self, connection: &Connection, request: &Request) -> Result<RawDocumentBuf> {
+    pub(crate) async fn run(&self, connection: &Connection, request: &Request) -> Result<RawDocumentBuf> {
         let name = request.name();
         let Some(info) = commands::find(name) else {
             return Err(Failure::new(59, format!("no such command: '{name}'")));
@@ -160,7 +162,14 @@ impl Mongo {
         self.hear_of(&request.body, call.now);
         let injected = self.fail_points.meet(&call).await;
         let injected = injected.transpose()?;
-        call.snapshot = self.snapshots.asked(&call).await?;
+        call.snapshot = match self.snapshots.asked(&call).await? {
+            Asked::Nothing => None,
+            Asked::View(time, view) => Some((time, view)),
+            Asked::Unknown(time) => {
+                let unavailable = "Read timestamp is older than the oldest available timestamp.";
+                return errands::read_of(&call, time).await?.ok_or_else(|| Failure::new(239, unavailable));
+            }
+        };
         let reply = crate::session::run(&call).await;
         if call.hang_up.load(Ordering::Relaxed) {
             return Err(FailPoints::closing());

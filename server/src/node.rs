@@ -119,6 +119,9 @@ impl Backend for Node {
             builder = builder.mass(u64::MAX);
         }
         let engine = builder.open().await.map_err(cannot_open)?;
+        if shared.is_some() {
+            engine.enlist().await.map_err(cannot_open)?;
+        }
         settle(&engine).await;
         Ok(Self {
             cosmos: Cosmos::new(
@@ -182,6 +185,12 @@ impl Backend for Node {
                     node.next_share_round().await;
                 }
             }));
+            let (node, taken) = (self.clone(), tasks.clone());
+            tasks.spawn(until(stopping.clone(), async move {
+                loop {
+                    node.errand_round(&taken).await;
+                }
+            }));
         }
         let node = self.clone();
         tasks.spawn(aside(until(stopping.clone(), async move {
@@ -224,6 +233,26 @@ impl Node {
             && let Err(error) = shared.store.renew_tending(&shared.name).await
         {
             tracing::warn!("background work is not shared out: {error}");
+        }
+    }
+
+    /// Waits for what other nodes ask of this one, and does each thing as a task of its own.
+    async fn errand_round(self: &Arc<Self>, tasks: &TaskSet) {
+        match self.mongo.errands().await {
+            Ok(errands) => {
+                for errand in errands {
+                    let node = self.clone();
+                    tasks.spawn(async move {
+                        if let Err(error) = node.mongo.run_errand(&errand).await {
+                            tracing::warn!("another node was not answered: {error}");
+                        }
+                    });
+                }
+            }
+            failed => {
+                self.log_failure("looking for what other nodes ask", failed);
+                pause(REST_MAX).await;
+            }
         }
     }
 

@@ -43,14 +43,12 @@ use std::{
 use bytes::Bytes;
 use deadpool_postgres::Object;
 use parking_lot::{Mutex, RwLock};
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, Semaphore},
-    task::JoinSet,
-};
+use tokio::{runtime::Handle, sync::Semaphore, task::JoinSet};
+use tokio_postgres::{Row, types::ToSql};
 
 use self::{
     group::{slots_of, stored_key},
+    listening::Heard,
     map::{Map, Place},
     queue::Queues,
     server::Server,
@@ -85,6 +83,8 @@ const BACKGROUND_MAX: usize = 4;
 
 const GET: &str = "SELECT s.epoch, s.floor, kv.v FROM mayfly_slot s \
     LEFT JOIN mayfly_kv kv ON kv.slot = s.slot AND kv.k = $2 WHERE s.slot = $1";
+const PEEK: &str = "SELECT s.epoch, s.floor, kv.k, kv.v FROM mayfly_slot s \
+    LEFT JOIN mayfly_kv kv ON kv.slot = s.slot AND kv.k >= $2 AND kv.k < $3 WHERE s.slot = $1 ORDER BY kv.k LIMIT $4";
 const GROUP: &str = "SELECT epoch, owned FROM mayfly_group WHERE grp = $1";
 const RAISE: &str = "SELECT mayfly_raise($1, $2, $3, $4)";
 const CLEAR: &str = "SELECT * FROM mayfly_clear($1, $2, $3, $4, $5, $6, $7, $8)";
@@ -104,8 +104,8 @@ pub(crate) struct Inner {
     background: Semaphore,
     tending: Tending,
     tallies: Tallies,
-    /// Wakes when another node has said that it changed something.
-    told: Arc<Notify>,
+    /// What other nodes say.
+    heard: Arc<Heard>,
     tasks: Mutex<JoinSet<()>>,
     runtime: Handle,
 }
@@ -133,7 +133,7 @@ impl PostgresStore {
             background: Semaphore::new(BACKGROUND_MAX),
             tending: Tending::default(),
             tallies: Tallies::default(),
-            told: Arc::default(),
+            heard: Arc::default(),
             tasks: Mutex::default(),
             runtime: Handle::current(),
         };
@@ -145,15 +145,15 @@ impl PostgresStore {
         ServerTime::new(self.inner.control.clone())
     }
 
-    /// Has the server pass on what other nodes say, for [`PostgresStore::told`].
+    /// Has the server pass on what other nodes say, for [`PostgresStore::told`] and [`Store::heard`].
     pub fn listen(&self) {
-        self.inner.spawn(listening::listen(self.inner.control.clone(), self.inner.told.clone()));
+        self.inner.spawn(listening::listen(self.inner.control.clone(), self.inner.heard.clone()));
     }
 
     /// Ends when another node, or this one, has changed rows of the common slot since this was last called. Where the
     /// server does not pass such word on it never ends: look now and then as well.
     pub async fn told(&self) {
-        self.inner.told.notified().await;
+        self.inner.heard.told.notified().await;
     }
 
     /// Takes or renews this node's part of the background work: call every few seconds. How many groups of slots it has.
@@ -270,22 +270,45 @@ impl Inner {
 
     async fn get(&self, key: &Key) -> Result<Option<Bytes>> {
         check_key(key)?;
-        let (slot, stored) = (i64::from(key.slot.0), stored_key(key));
+        let stored = stored_key(key);
+        let rows = self.rows(key.slot, GET, &[&stored]).await?;
+        let value: Option<&[u8]> = rows.first().and_then(|row| row.get(2));
+        Ok(value.map(Bytes::copy_from_slice))
+    }
+
+    async fn peek(&self, range: &KeyRange, rows: usize) -> Result<Vec<(Bytes, Bytes)>> {
+        check_scan(range, rows)?;
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ((start, end), limit) = (bounds(range), i64::try_from(rows).unwrap_or(i64::MAX));
+        let rows = self.rows(range.slot, PEEK, &[&start, &end, &limit]).await?;
+        let pair = |row: &Row| {
+            // The row of a slot without keys in the range has none.
+            let (key, value): (&[u8], &[u8]) = (row.get::<_, Option<_>>(2)?, row.get(3));
+            Some((Bytes::copy_from_slice(&key[1..]), Bytes::copy_from_slice(value)))
+        };
+        Ok(rows.iter().filter_map(pair).collect())
+    }
+
+    /// What a statement reads in a slot, from the server that holds it. Its first parameter is the slot, and the rows begin with
+    /// the slot's epoch and floor.
+    async fn rows(&self, slot: Slot, text: &str, others: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let number = i64::from(slot.0);
+        let parameters: Vec<&(dyn ToSql + Sync)> =
+            [&number as _].into_iter().chain(others.iter().copied()).collect();
         for attempt in 0..MOVES_MAX {
-            let place = self.place(key.slot);
-            let (row, connection) = place
+            let place = self.place(slot);
+            let (rows, connection) = place
                 .server
                 .read(async |connection: Object| {
-                    let statement = connection.prepare_cached(GET).await?;
-                    Ok((connection.query_opt(&statement, &[&slot, &stored]).await?, connection))
+                    let statement = connection.prepare_cached(text).await?;
+                    Ok((connection.query(&statement, &parameters).await?, connection))
                 })
                 .await?;
-            let held = row.as_ref().map(|row| (row.get(0), row.get(1)));
-            match self.check_held(key.slot, &place, held, &connection).await {
-                Ok(()) => {
-                    let value: Option<&[u8]> = row.as_ref().and_then(|row| row.get(2));
-                    return Ok(value.map(Bytes::copy_from_slice));
-                }
+            let held = rows.first().map(|row| (row.get(0), row.get(1)));
+            match self.check_held(slot, &place, held, &connection).await {
+                Ok(()) => return Ok(rows),
                 Err(Error::Moved) => pause_for_move(attempt).await,
                 Err(error) => return Err(error),
             }
@@ -372,6 +395,14 @@ impl Store for PostgresStore {
         Box::pin(self.inner.raise_floor(slots, floor))
     }
 
+    fn say(&self, word: u64) -> BoxFuture<'_, ()> {
+        Box::pin(listening::say_word(&self.inner.control, word))
+    }
+
+    fn heard(&self, word: u64) -> BoxFuture<'_, ()> {
+        Box::pin(self.inner.heard.word(word))
+    }
+
     fn tends(&self, slot: Slot) -> bool {
         self.inner.tending.has(map::group_of(slot))
     }
@@ -382,6 +413,10 @@ impl Store for PostgresStore {
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
         Box::pin(self.inner.get(key))
+    }
+
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        Box::pin(self.inner.peek(range, rows))
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {

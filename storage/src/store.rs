@@ -326,6 +326,15 @@ pub trait Store: Send + Sync + 'static {
     /// A view of everything committed so far. Meant for one page of work: it holds back reclamation.
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>>;
 
+    /// The first rows of a range, at most so many, as they are now. For a range with few and small ones: unlike a snapshot it holds
+    /// nothing.
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        Box::pin(async move {
+            let limit = PageLimit { rows, bytes: usize::MAX };
+            Ok(self.snapshot().await?.scan(range, Direction::Forward, limit).await?.rows)
+        })
+    }
+
     /// Applies a batch if its guards hold.
     ///
     /// `Err(Conflict)` and `Err(Stale)` mean that nothing was written; any other error that nothing may be
@@ -374,6 +383,19 @@ pub trait Store: Send + Sync + 'static {
     fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
         let _ = (slots, floor);
         Box::pin(async { Ok(()) })
+    }
+
+    /// Says a word to the processes that share the store, where the store passes words on. One may be lost: look now and then as
+    /// well.
+    fn say(&self, word: u64) -> BoxFuture<'_, ()> {
+        let _ = word;
+        Box::pin(async {})
+    }
+
+    /// Ends when somebody, on whichever process, has said this word after this was called, and perhaps without that.
+    fn heard(&self, word: u64) -> BoxFuture<'_, ()> {
+        let _ = word;
+        Box::pin(std::future::pending())
     }
 
     /// Whether the background work of a slot is this process's, at the moment. Effort is all that rests on it.

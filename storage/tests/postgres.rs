@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use mayfly_storage::{
     Error, PostgresStore, conformance,
     store::{
@@ -465,5 +466,29 @@ async fn connections_are_encrypted_and_certificates_checked() {
             Err(error) => assert!(error.to_string().contains(text), "{bad}: {error}"),
             Ok(_) => panic!("{bad} was taken"),
         }
+    }
+}
+
+/// A snapshot that nobody waits for any more while it begins leaves no old view behind for whoever takes the connection next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn snapshots_that_were_given_up_leave_nothing() {
+    let store = empty_store().await;
+    let key = Key { space: Space::Small, slot: Slot(7), bytes: b"k".to_vec() };
+    for round in 0..300_u64 {
+        {
+            let mut opening = std::pin::pin!(store.snapshot());
+            // Some have asked for a connection by then, some have begun.
+            for _ in 0..round % 4 {
+                if (&mut opening).now_or_never().is_some() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        let put = Put { key: key.clone(), value: round.to_be_bytes().to_vec(), marks: Vec::new() };
+        store.commit(Batch { puts: vec![put], ..Batch::default() }).await.unwrap();
+        let found = store.snapshot().await.unwrap().get(&key).await.unwrap();
+        assert_eq!(found.as_deref(), Some(&round.to_be_bytes()[..]), "round {round}");
     }
 }

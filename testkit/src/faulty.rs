@@ -203,6 +203,14 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         self.inner.raise_floor(slots, floor)
     }
 
+    fn say(&self, word: u64) -> BoxFuture<'_, ()> {
+        self.inner.say(word)
+    }
+
+    fn heard(&self, word: u64) -> BoxFuture<'_, ()> {
+        self.inner.heard(word)
+    }
+
     fn tends(&self, slot: Slot) -> bool {
         self.inner.tends(slot)
     }

@@ -1,5 +1,6 @@
 """Two nodes behind a plain TCP load balancer, which gives each connection to the next node: drivers that are told so
-(`loadBalanced=true`) stay with a connection for as long as a cursor, a transaction or a stream needs its node.
+(`loadBalanced=true`) stay with a connection for as long as a cursor, a transaction or a stream needs its node. Others take
+the balancer for one server, and the nodes see to it that this does not matter to cursors, streams and snapshots.
 
 Only where there is another node: `cargo xtask test scale` starts it.
 """
@@ -159,3 +160,61 @@ def test_writes_that_are_sent_again(balanced, collection):
     for n in range(20):
         collection.find_one_and_update({"_id": 1}, {"$inc": {"n": 1}}, upsert=True)
         assert collection.find_one({"_id": 1})["n"] == n + 1
+
+
+@pytest.fixture
+def unaware(balancer):
+    """A client that takes the balancer for one server, with connections to both nodes."""
+    with MongoClient(f"mongodb://127.0.0.1:{balancer.port}/", minPoolSize=8) as client:
+        yield client
+
+
+def in_threads(count, work):
+    failures = []
+
+    def run(number):
+        try:
+            work(number)
+        except BaseException as failure:  # noqa: BLE001
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(count)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert failures == []
+
+
+def test_cursors_of_a_driver_that_knows_of_no_balancer(balancer, unaware):
+    database = unaware[f"db-{uuid.uuid4()}"]
+    database.c.insert_many([{"_id": n, "x": "y" * 100} for n in range(3000)])
+    before = len(balancer.taken)
+
+    def walk(number):
+        if number % 2:
+            found = database.c.find(batch_size=50, sort=[("_id", 1)])
+        else:
+            found = database.c.aggregate([{"$sort": {"_id": 1}}], batchSize=50)
+        assert [one["_id"] for one in found] == list(range(3000))
+
+    in_threads(8, walk)
+    assert set(balancer.taken[before:]) == set(balancer.taken), "the connections are of both nodes"
+    unaware.drop_database(database.name)
+
+
+def test_streams_and_snapshots_of_a_driver_that_knows_of_no_balancer(unaware):
+    database = unaware[f"db-{uuid.uuid4()}"]
+    database.c.insert_many([{"_id": n} for n in range(20)])
+
+    def work(number):
+        if number:
+            with unaware.start_session(snapshot=True) as session:
+                counts = [database.c.count_documents({}, session=session) for _ in range(20)]
+                assert len(set(counts)) == 1
+        else:
+            with database.c.watch(max_await_time_ms=500) as stream:
+                for n in range(20, 60):
+                    database.c.insert_one({"_id": n})
+                assert [event["documentKey"]["_id"] for event in take(stream, 40)] == list(range(20, 60))
+
+    in_threads(4, work)
+    unaware.drop_database(database.name)

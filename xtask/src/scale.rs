@@ -14,7 +14,7 @@ pub mod patroni;
 mod slots;
 mod test_programs;
 
-use std::{path::Path, process::Command};
+use std::{ffi::OsStr, process::Command};
 
 use crate::{
     postgres::{Postgres, programs},
@@ -96,11 +96,14 @@ fn mongo_scripts(servers: &[Postgres], tests: &TestPrograms) -> Result<Count> {
 
 /// A node on a store, which speaks both protocols. What it keeps itself goes under `target/scale/NAME`.
 fn node(store: &str, name: &str) -> Result<Server> {
+    node_with(store, name, &[])
+}
+
+/// The same, with more arguments.
+fn node_with(store: &str, name: &str, arguments: &[&str]) -> Result<Server> {
     let data_dir = target().join("scale").join(name);
-    Server::start_with_mongo(&[
-        "--store".as_ref(),
-        store.as_ref(),
-        "--data-dir".as_ref(),
-        Path::as_os_str(&data_dir),
-    ])
+    let mut all: Vec<&OsStr> =
+        vec!["--store".as_ref(), store.as_ref(), "--data-dir".as_ref(), data_dir.as_os_str()];
+    all.extend(arguments.iter().map(|argument| OsStr::new(*argument)));
+    Server::start_with_mongo(&all)
 }

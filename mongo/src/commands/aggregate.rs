@@ -95,19 +95,16 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Some(name) => format!("{}.{name}", call.db),
         None => format!("{}.$cmd.aggregate", call.db),
     };
-    let session = call.session.as_ref().map(|session| session.id.clone());
-    let mut cursor = match stages::first(stages)? {
+    let cursor = match stages::first(stages)? {
         Some(("$changeStream", options)) => {
             let source = crate::change_stream::open(call, name, options, stages).await?;
-            Cursor::new(namespace, source, call.now)
+            Cursor::new(call, namespace, source)
         }
         _ => {
             let results = results(call, name, stages).await?;
-            Cursor::new(namespace, Kept::new(results, call.now), call.now)
+            Cursor::new(call, namespace, Kept::new(results, call.now))
         }
     };
-    cursor.session = session;
-    cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
     call.mongo.cursors.first(call.mongo, cursor, batch, false, call.now).await
 }
 
@@ -378,9 +375,7 @@ pub async fn find_on_view(call: &Call<'_>, view: &Collection) -> Result<RawDocum
         stages.push(rawdoc! { "$project": projection.to_owned() });
     }
     let results = on_view(call, view, &stages).await?;
-    let mut cursor = Cursor::new(view.namespace(), Kept::new(results, call.now), call.now);
-    cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
-    cursor.session = call.session.as_ref().map(|session| session.id.clone());
+    let cursor = Cursor::new(call, view.namespace(), Kept::new(results, call.now));
     let batch = call.count("batchSize")?.map(|size| size as usize);
     call.mongo.cursors.first(call.mongo, cursor, batch, call.flag("singleBatch")?, call.now).await
 }

@@ -103,8 +103,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Some(cursor) => cursor.get("batchSize")?.and_then(integer).map(|size| size.max(0) as usize),
         None => None,
     };
-    let mut cursor = Cursor::new("admin.$cmd.bulkWrite".into(), Ready(results), call.now);
-    cursor.session = call.session.as_ref().map(|session| session.id.clone());
+    let cursor = Cursor::new(call, "admin.$cmd.bulkWrite".into(), Ready(results));
     let answer = call
         .mongo
         .cursors

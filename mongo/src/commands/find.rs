@@ -66,17 +66,11 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let keeps_open = call.flag("noCursorTimeout")?;
     let namespace = format!("{}.{name}", call.db);
     let mut cursor = match tailed(call, &query).await? {
-        Some(container) => {
-            Cursor::new(namespace, Tail::new(query, container, call.flag("awaitData")?), call.now)
-        }
-        None => Cursor::new(namespace, query.open(call.mongo).await?, call.now),
+        Some(container) => Cursor::new(call, namespace, Tail::new(query, container, call.flag("awaitData")?)),
+        None => Cursor::new(call, namespace, query.open(call.mongo).await?),
     };
-    cursor.session = call.session.as_ref().map(|session| session.id.clone());
-    cursor.txn_number =
-        call.session.as_ref().filter(|session| session.in_transaction).and_then(|s| s.txn_number);
     cursor.keeps_open = keeps_open;
     cursor.is_limited = call.count("maxTimeMS")?.is_some();
-    cursor.at = call.snapshot.as_ref().map(|(time, _)| *time);
     call.mongo.cursors.first(call.mongo, cursor, batch, single, call.now).await
 }
 

@@ -1,6 +1,6 @@
 //! `getMore` and `killCursors`.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use bson::{Bson, RawBsonRef, RawDocumentBuf, doc};
 use mayfly_engine::clock::{Stopwatch, pause};
@@ -8,7 +8,8 @@ use mayfly_engine::clock::{Stopwatch, pause};
 use super::reply;
 use crate::{
     call::{Call, integer, wrong_type},
-    fail_point,
+    cursor::Owner,
+    errands, fail_point,
     failure::{Failure, Result},
 };
 
@@ -35,8 +36,12 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Some(0) | None => None,
         Some(size) => Some(size as usize),
     };
-    let session = call.session.as_ref().map(|session| session.id.as_slice());
-    let mut taken = call.mongo.cursors.take(id, &format!("{}.{name}", call.db), session)?;
+    if let Some(node) = errands::node_of_cursor(call, id)
+        && let Some(reply) = errands::next_batch(call, node, name, id).await?
+    {
+        return Ok(reply);
+    }
+    let mut taken = call.mongo.cursors.take(id, &format!("{}.{name}", call.db), &Owner::of(call))?;
     if taken.cursor().is_some_and(|cursor| cursor.is_limited) && call.mongo.fail_points.is_time_up() {
         return Err(fail_point::time_is_up());
     }
@@ -44,6 +49,7 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let load = call.mongo.engine.load();
     let _busy = (!waits).then(|| load.enter());
     let patience = Duration::from_millis(call.count("maxTimeMS")?.unwrap_or(AWAIT_MS));
+    let patience = if call.connection.is_errand { patience.min(errands::AWAIT_MAX) } else { patience };
     let watch = Stopwatch::start();
     loop {
         let stirred = call.mongo.streams.changed.notified();
@@ -68,17 +74,27 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
 /// Closes cursors.
 pub async fn kill(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
-    let namespace = format!("{}.{name}", call.db);
+    let (namespace, asks) = (format!("{}.{name}", call.db), Owner::of(call));
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
+    let mut elsewhere: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
     for id in call.array("cursors")?.ok_or_else(|| {
         Failure::new(40414, "BSON field 'killCursors.cursors' is missing but a required field")
     })? {
         let id = id?;
         let number = integer(id).ok_or_else(|| wrong_type("killCursors.cursors", id, "long"))?;
-        let list = if call.mongo.cursors.kill(number, Some(&namespace)) { &mut killed } else { &mut missing };
-        list.push(Bson::Int64(number));
+        match errands::node_of_cursor(call, number) {
+            Some(node) => elsewhere.entry(node).or_default().push(number),
+            None if call.mongo.cursors.kill(number, &namespace, &asks) => killed.push(number),
+            None => missing.push(number),
+        }
     }
+    for (node, ids) in elsewhere {
+        let closed = errands::close(call, node, name, &ids).await?;
+        missing.extend(ids.iter().filter(|id| !closed.contains(id)));
+        killed.extend(closed);
+    }
+    let list = |ids: Vec<i64>| ids.into_iter().map(Bson::Int64).collect::<Vec<_>>();
     reply(doc! {
-        "cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": [],
+        "cursorsKilled": list(killed), "cursorsNotFound": list(missing), "cursorsAlive": [], "cursorsUnknown": [],
     })
 }

@@ -226,8 +226,7 @@ pub async fn list(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
         None => None,
     };
-    let mut cursor = Cursor::new(collection.namespace(), Ready(shown), call.now);
-    cursor.session = call.session.as_ref().map(|session| session.id.clone());
+    let cursor = Cursor::new(call, collection.namespace(), Ready(shown));
     call.mongo.cursors.first(call.mongo, cursor, size, false, call.now).await
 }
 

@@ -87,8 +87,7 @@ pub async fn collections(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
         None => None,
     };
-    let mut cursor = Cursor::new(format!("{}.$cmd.listCollections", call.db), Ready(shown), call.now);
-    cursor.session = call.session.as_ref().map(|session| session.id.clone());
+    let cursor = Cursor::new(call, format!("{}.$cmd.listCollections", call.db), Ready(shown));
     call.mongo.cursors.first(call.mongo, cursor, size, false, call.now).await
 }
 

@@ -159,7 +159,7 @@ pub async fn metadata_consistency(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Some(bson::RawBsonRef::String(name)) => format!("{}.{name}", call.db),
         _ => format!("{}.$cmd.aggregate", call.db),
     };
-    let cursor = Cursor::new(namespace, Ready(Default::default()), call.now);
+    let cursor = Cursor::new(call, namespace, Ready(Default::default()));
     call.mongo.cursors.first(call.mongo, cursor, None, false, call.now).await
 }
 

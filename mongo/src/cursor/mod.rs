@@ -1,7 +1,7 @@
 //! Open cursors: answers that clients fetch in batches.
 //!
-//! A cursor is a source of documents, pulled as the client asks. It belongs to a namespace and, where the client has
-//! one, to a session; its number is random, so that nobody meets another's by chance.
+//! A cursor is a source of documents, pulled as the client asks. It belongs to a namespace, to who opened it and, where the
+//! client has one, to a session and a transaction; its number is random, so that nobody meets another's by chance.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,6 +13,9 @@ use mayfly_engine::Timestamp;
 use parking_lot::Mutex;
 
 use crate::{
+    auth::User,
+    call::Call,
+    errands,
     failure::{Failure, Result},
     origin::{Judge, Origin},
     pipeline::Row,
@@ -134,10 +137,7 @@ impl Source for Kept {
 pub struct Cursor {
     /// The namespace in answers.
     pub namespace: String,
-    /// The session it belongs to.
-    pub session: Option<Vec<u8>>,
-    /// The transaction it belongs to.
-    pub txn_number: Option<i64>,
+    owner: Owner,
     /// Whether it is left open however long nobody uses it.
     pub keeps_open: bool,
     /// The moment it reads, if it was asked for one.
@@ -151,18 +151,17 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor over a source.
-    pub fn new(namespace: String, source: impl Source + 'static, now: Timestamp) -> Self {
+    /// A cursor over a source, for whoever sent a command.
+    pub fn new(call: &Call<'_>, namespace: String, source: impl Source + 'static) -> Self {
         Self {
             namespace,
-            session: None,
-            txn_number: None,
+            owner: Owner::of(call),
             keeps_open: false,
-            at: None,
+            at: call.snapshot.as_ref().map(|(time, _)| *time),
             is_limited: false,
             source: Box::new(source),
             next: None,
-            used: now,
+            used: call.now,
         }
     }
 
@@ -210,6 +209,68 @@ impl Cursor {
     }
 }
 
+/// Whose a cursor is, or who asks for one.
+#[derive(Clone, Default)]
+pub struct Owner {
+    session: Option<Vec<u8>>,
+    /// The number of the transaction.
+    transaction: Option<i64>,
+    /// Databases and names of users; none if nobody has to say who they are.
+    users: Option<Vec<(String, String)>>,
+    /// Whether it may close anybody's.
+    is_admin: bool,
+}
+
+impl Owner {
+    /// Who sent a command.
+    pub fn of(call: &Call<'_>) -> Self {
+        let session = call.session.as_ref();
+        let users = call.asks_who().then(|| call.connection.users());
+        let named = |users: Vec<User>| users.into_iter().map(|user| (user.database, user.name)).collect();
+        Self {
+            session: session.map(|session| session.id.clone()),
+            transaction: session.filter(|session| session.in_transaction).and_then(|s| s.txn_number),
+            users: users.map(named),
+            is_admin: call.may_manage_users(),
+        }
+    }
+
+    fn is_user_of(&self, asks: &Self) -> bool {
+        match (&self.users, &asks.users) {
+            (Some(own), Some(asks)) => asks.iter().any(|user| own.contains(user)),
+            _ => true,
+        }
+    }
+
+    fn may_be_closed_by(&self, asks: &Self) -> bool {
+        asks.is_admin || self.is_user_of(asks)
+    }
+
+    /// Refuses who may not go on with a cursor of this owner.
+    fn check(&self, id: i64, asks: &Self) -> Result<()> {
+        if !self.is_user_of(asks) {
+            return Err(Failure::new(
+                13,
+                format!("cursor id {id} was not created by the authenticated user"),
+            ));
+        }
+        let refused = |code, why: &str| {
+            Err(Failure::new(code, format!("Cannot run getMore on cursor {id}, which was {why}")))
+        };
+        match (&self.session, &asks.session) {
+            (Some(own), Some(other)) if own != other => refused(50738, "created in another session"),
+            (Some(_), None) => refused(50737, "created in a session, without an lsid"),
+            (None, Some(_)) => refused(50738, "not created in a session, in a session"),
+            _ => match (self.transaction, asks.transaction) {
+                (None, Some(_)) => refused(50739, "not created in a transaction, in a transaction"),
+                (Some(_), None) => refused(50740, "created in a transaction, without a txnNumber"),
+                (Some(own), Some(other)) if own != other => refused(50741, "created in another transaction"),
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
 enum Place {
     Here(Box<Cursor>),
     /// A request is using it.
@@ -227,7 +288,7 @@ pub struct Cursors {
 #[derive(Clone)]
 struct Info {
     namespace: String,
-    session: Option<Vec<u8>>,
+    owner: Owner,
     /// Whether it has to tell that its collection is gone.
     outlives: bool,
 }
@@ -267,14 +328,11 @@ impl Cursors {
         }
         let info = Info {
             namespace: cursor.namespace.clone(),
-            session: cursor.session.clone(),
+            owner: cursor.owner.clone(),
             outlives: cursor.source.outlives_collection(),
         };
         loop {
-            let bytes = mongo.engine.ids().unique();
-            let id = i64::from_be_bytes([
-                bytes[8], bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15],
-            ]) & i64::MAX;
+            let id = errands::cursor_id(&mongo.engine);
             if id != 0 && !open.contains_key(&id) {
                 open.insert(id, (Place::Here(Box::new(cursor)), info));
                 return Ok(id);
@@ -283,7 +341,7 @@ impl Cursors {
     }
 
     /// Takes a cursor to use it.
-    pub fn take(&self, id: i64, namespace: &str, session: Option<&[u8]>) -> Result<Taken<'_>> {
+    pub fn take(&self, id: i64, namespace: &str, asks: &Owner) -> Result<Taken<'_>> {
         let mut open = self.open.lock();
         let missing = || Failure::new(43, format!("cursor id {id} not found"));
         let (place, info) = open.get_mut(&id).ok_or_else(missing)?;
@@ -294,26 +352,7 @@ impl Cursors {
             );
             return Err(Failure::new(13, message));
         }
-        match (&info.session, session) {
-            (Some(own), Some(other)) if own != other => {
-                let message =
-                    format!("Cannot run getMore on cursor {id}, which was created in another session");
-                return Err(Failure::new(50738, message));
-            }
-            (Some(_), None) => {
-                let message = format!(
-                    "Cannot run getMore on cursor {id}, which was created in a session, without an lsid"
-                );
-                return Err(Failure::new(50737, message));
-            }
-            (None, Some(_)) => {
-                let message = format!(
-                    "Cannot run getMore on cursor {id}, which was not created in a session, in a session"
-                );
-                return Err(Failure::new(50738, message));
-            }
-            _ => {}
-        }
+        info.owner.check(id, asks)?;
         match std::mem::replace(place, Place::Out) {
             Place::Here(cursor) => Ok(Taken { cursors: self, id, cursor: Some(*cursor) }),
             Place::Out => Err(Failure::new(143, format!("cursor id {id} is already in use"))),
@@ -324,11 +363,11 @@ impl Cursors {
         }
     }
 
-    /// Closes a cursor; false if there is none.
-    pub fn kill(&self, id: i64, namespace: Option<&str>) -> bool {
+    /// Closes a cursor of somebody's; false if there is none.
+    pub fn kill(&self, id: i64, namespace: &str, asks: &Owner) -> bool {
         let mut open = self.open.lock();
         match open.get_mut(&id) {
-            Some((_, info)) if namespace.is_some_and(|namespace| namespace != info.namespace) => false,
+            Some((_, info)) if info.namespace != namespace || !info.owner.may_be_closed_by(asks) => false,
             Some((Place::Killed, _)) => false,
             Some((place @ Place::Out, _)) => {
                 *place = Place::Killed;
@@ -341,7 +380,7 @@ impl Cursors {
 
     /// Closes the cursors of a session.
     pub fn kill_of_session(&self, session: &[u8]) {
-        self.open.lock().retain(|_, (_, info)| info.session.as_deref() != Some(session));
+        self.open.lock().retain(|_, (_, info)| info.owner.session.as_deref() != Some(session));
     }
 
     /// Closes the cursors of a collection, or of a whole database if the name ends with a dot.

@@ -56,6 +56,23 @@ pub async fn keys_are_ordered(store: Arc<dyn Store>) {
     }
 }
 
+/// Without a snapshot: the same rows as with one.
+pub async fn first_rows_as_they_are(store: Arc<dyn Store>) {
+    let all = KeyRange::prefix(Space::Small, small("").slot, b"k".to_vec());
+    assert!(good(store.peek(&all, 10).await).is_empty());
+    write(&*store, ["j", "k2", "k1", "k3", "l"].map(|key| (small(key), key.as_bytes()))).await;
+    for (limit, expected) in [(1, &["k1"][..]), (2, &["k1", "k2"]), (10, &["k1", "k2", "k3"])] {
+        let found = good(store.peek(&all, limit).await);
+        let keys: Vec<_> =
+            found.iter().map(|(key, _)| std::str::from_utf8(key).unwrap_or_default()).collect();
+        assert_eq!(keys, expected);
+        assert!(found.iter().all(|(key, value)| key == value), "each key has its own value");
+    }
+    commit(&*store, Batch { deletes: vec![small("k1")], ..Batch::default() }).await;
+    assert_eq!(good(store.peek(&all, 10).await).len(), 2);
+    assert!(store.peek(&all, 0).await.is_err());
+}
+
 pub async fn spaces_are_apart(store: Arc<dyn Store>) {
     write(&*store, [(small("a"), b"small".as_slice()), (large("a"), b"large".as_slice())]).await;
     expect_get(&*store, &small("a"), Some(b"small")).await;

@@ -88,15 +88,16 @@ impl PostgresSnapshot {
         cell.get_or_try_init(|| async {
             let mut attempt = 0;
             loop {
-                let connection = place.server.long_connection().await?;
-                match connection.batch_execute(BEGIN).await {
-                    Ok(()) => {
-                        return Ok(View { connection: Some(connection), store: self.store.clone() });
-                    }
+                // A view from here on: if nobody waits any more while it begins, the connection does not go back as it is.
+                // Whoever got it next would read what was there now.
+                let connection = Some(place.server.long_connection().await?);
+                let mut view = View { connection, store: self.store.clone() };
+                match view.client()?.batch_execute(BEGIN).await {
+                    Ok(()) => return Ok(view),
                     // A connection that broke while it lay in the pool.
                     Err(_) if attempt < 3 => {
                         attempt += 1;
-                        drop(Object::take(connection));
+                        drop(view.connection.take().map(Object::take));
                     }
                     Err(error) => return Err(place.server.failed(&error)),
                 }

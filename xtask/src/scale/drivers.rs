@@ -1,13 +1,13 @@
 //! The Python suites of the `sdk` and `mongo` groups, on a node whose store is PostgreSQL, with another beside it.
 //!
 //! Such a node goes by the clock of the database server, which no test can move: tests that would are skipped, and shown
-//! by the contract about time to live instead, which runs on this store too.
+//! by the contract about time to live instead, which runs on this store too. Two more nodes let nobody in without a key.
 
 use std::{fs, process::Command};
 
 use mayfly_cosmos::auth::EMULATOR_KEY;
 
-use super::node;
+use super::{node, node_with};
 use crate::{
     client::Client,
     mongo::KEY,
@@ -25,7 +25,10 @@ const SUITES: [(&str, &str); 2] =
 pub fn run(postgres: &Postgres) -> Result<Count> {
     let (node, other) = (node(&postgres.address(), "drivers")?, node(&postgres.address(), "drivers-other")?);
     let limited = Server::start(&["--store", "memory", "--dev-clock", "--throttle", "--dev-entra"])?;
-    let locked = Server::start_with_mongo(&["--store", "memory", "--key", KEY])?;
+    let (locked, locked_other) = (
+        node_with(&postgres.address(), "drivers-locked", &["--key", KEY])?,
+        node_with(&postgres.address(), "drivers-locked-other", &["--key", KEY])?,
+    );
     // Beside the nodes' own folders, in which they would not know it.
     let ca_file = target().join("scale/drivers-ca.pem");
     fs::write(&ca_file, Client::connect(node.port)?.get("/_explorer/emulator.pem")?.body)?;
@@ -46,6 +49,10 @@ pub fn run(postgres: &Postgres) -> Result<Count> {
             .env("MAYFLY_TEST_MONGO", format!("mongodb://localhost:{}/", node.mongo_port))
             .env("MAYFLY_TEST_MONGO_OTHER", format!("mongodb://localhost:{}/", other.mongo_port))
             .env("MAYFLY_TEST_MONGO_LOCKED", format!("mongodb://localhost:{}/", locked.mongo_port))
+            .env(
+                "MAYFLY_TEST_MONGO_LOCKED_OTHER",
+                format!("mongodb://localhost:{}/", locked_other.mongo_port),
+            )
             .env("MAYFLY_TEST_MONGO_LOCKED_KEY", KEY);
         sum.add(run_tests(&mut suite, sdk::pytest)?);
     }
@@ -53,5 +60,6 @@ pub fn run(postgres: &Postgres) -> Result<Count> {
     other.stop()?;
     limited.stop()?;
     locked.stop()?;
+    locked_other.stop()?;
     Ok(sum)
 }
