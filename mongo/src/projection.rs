@@ -80,6 +80,12 @@ impl Projection {
         self.positional.is_some()
     }
 
+    /// Whether a field is after it what it was before. Where fields are added somewhere in a field, all of it counts as changed: an item
+    /// of an array that was no object becomes one.
+    pub(crate) fn keeps(&self, path: &[String]) -> bool {
+        self.tree.keeps(path, self.kind)
+    }
+
     /// What is left of a document.
     pub fn apply(&self, document: &RawDocument, context: &Context<'_>) -> Result<RawDocumentBuf> {
         self.apply_in(document, &mut Env::new(document, context))
@@ -97,5 +103,17 @@ impl Projection {
         let mut out = RawDocumentBuf::new();
         self.tree.apply(document, self.kind, position, env, &mut out)?;
         Ok(out)
+    }
+}
+
+impl Tree {
+    fn keeps(&self, path: &[String], kind: ProjectionKind) -> bool {
+        let Some((first, rest)) = path.split_first() else { return false };
+        match self.fields.iter().find(|(name, _)| name == first).map(|(_, action)| action) {
+            None => kind != ProjectionKind::Inclusion,
+            Some(Action::Include) => true,
+            Some(Action::Nested(inner)) => kind != ProjectionKind::Addition && inner.keeps(rest, kind),
+            Some(_) => false,
+        }
     }
 }

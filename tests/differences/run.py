@@ -21,7 +21,7 @@ import cases
 
 KEPT = pathlib.Path(__file__).parent / "kept"
 # Arguments that a smaller case may do without; the others make the command what it is.
-OPTIONAL = {"projection", "skip", "limit", "collation", "fields", "sort", "query"}
+OPTIONAL = {"projection", "skip", "limit", "collation", "fields", "sort", "query", "hint", "let", "ordered"}
 READS_PER_ROUND, WRITES_PER_ROUND, SHRINK_TRIES = 40, 12, 400
 
 
@@ -75,10 +75,10 @@ def shrink(pair, case):
 
     wanted, tries = signature(case), 0
     while tries < SHRINK_TRIES:
-        for name in ("documents", "indexes", "command"):
+        for name in ("documents", "others", "indexes", "command"):
             found = None
             for less in smaller(case[name]):
-                if name == "documents" and any("_id" not in document for document in less):
+                if name in ("documents", "others") and any("_id" not in document for document in less):
                     continue  # Each server would make one of its own.
                 if name == "command" and set(case[name]) - set(less) - OPTIONAL:
                     continue
@@ -112,7 +112,7 @@ def kept(pair):
     files = sorted(KEPT.glob("*.json"))
     for path in files:
         made = from_file(path)
-        case = {name: made[name] for name in ("documents", "indexes", "command")}
+        case = {name: made.get(name, []) for name in ("documents", "others", "indexes", "command")}
         pair.prepare(case)
         answers, _ = pair.ask(case)
         for who, answer in zip(("mayfly", "mongodb"), answers):
@@ -139,7 +139,7 @@ def main():
     seen = set()
     for round_number in range(chosen.rounds):
         random = random_module.Random(f"{chosen.seed}/{round_number}")
-        collection = {"documents": cases.documents(random), "indexes": cases.indexes(random)}
+        collection = {"documents": cases.documents(random), "others": cases.others(random), "indexes": cases.indexes(random)}
         is_ready = False
         for place in range(READS_PER_ROUND + WRITES_PER_ROUND):
             is_read = place < READS_PER_ROUND

@@ -191,6 +191,9 @@ impl<'a> Parser<'a> {
             _ if modified && id.is_none() => ProjectionKind::Exclusion,
             _ => ProjectionKind::Inclusion,
         };
+        if positional && let Some(name) = filter.and_then(Filter::of_whole_documents) {
+            bail!(224, "{name} is not allowed in this context");
+        }
         if positional && kind == ProjectionKind::Exclusion {
             bail!(BAD_VALUE, "Cannot use a positional projection in an exclusion");
         }
