@@ -30,9 +30,13 @@ pub fn key_paths(plan: &Plan) -> Result<Vec<String>> {
         Plan::Index { spec, .. } => {
             let spec = RawDocument::from_bytes(spec)?;
             let Some(RawBsonRef::Document(key)) = spec.get("key")? else { return Ok(Vec::new()) };
-            let is_plain = fields(key).all(|(name, way)| !matches!(way, Ref::String(_)) && !name.contains("$**"));
+            let is_plain =
+                fields(key).all(|(name, way)| !matches!(way, Ref::String(_)) && !name.contains("$**"));
             if !is_plain || spec.get("collation")?.is_some() {
-                return Err(Failure::new(238, "find with returnKey is not supported with an index of this kind"));
+                return Err(Failure::new(
+                    238,
+                    "find with returnKey is not supported with an index of this kind",
+                ));
             }
             Ok(fields(key).map(|(name, _)| name.to_owned()).collect())
         }
@@ -53,7 +57,8 @@ pub fn key(document: &RawDocument, paths: &[String]) -> Result<RawDocumentBuf> {
         }
         match value {
             Some(Ref::Array(_)) => {
-                let message = "find with returnKey is not supported where the index has several entries of a document";
+                let message =
+                    "find with returnKey is not supported where the index has several entries of a document";
                 return Err(Failure::new(238, message));
             }
             Some(value) => put(&mut entry, path, value),

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::expression::{Env, Expr, Names};
 use crate::filter::Filter;
+use crate::values::Value;
 
 /// A parsed projection.
 #[derive(Debug)]
@@ -73,6 +74,11 @@ impl Projection {
     /// A projection that leaves these paths out.
     pub(crate) fn exclude(paths: &[String]) -> Result<Projection> {
         parse::exclude(paths)
+    }
+
+    /// A projection that sets these paths, as `$addFields` does.
+    pub(crate) fn set(values: Vec<(&[String], Value)>) -> Result<Projection> {
+        parse::set(values)
     }
 
     /// Whether it asks for the item that the query matched.

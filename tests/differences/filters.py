@@ -64,7 +64,7 @@ def operator(random, depth):
     if kind == 12:
         if random.random() < 0.3:
             return "$all", [{"$elemMatch": filter(random, 0, False)}]
-        return "$all", [values.value(random, 1) for _ in range(random.randrange(3))]
+        return "$all", [values.value(random, 1) for _ in range(random.choice([1, 2]))]
     if kind < 15:
         inner = filter(random, max(depth - 1, 0), False) if random.random() < 0.5 else SON([operator(random, 0)])
         return "$elemMatch", inner
@@ -99,7 +99,7 @@ def schema(random, depth):
         elif name in ("minLength", "minItems", "maxProperties"):
             made[name] = mostly(random, [0, 1, 2], [-1, 1.5])
         elif name == "pattern":
-            made[name] = mostly(random, ["^a", "b"], ["["])
+            made[name] = random.choice(["^a", "b"])
         elif name == "enum":
             made[name] = [values.scalar(random) for _ in range(random.randrange(3))]
         elif name == "uniqueItems":

@@ -76,7 +76,7 @@ def accumulator_in_order(random):
 def window(random):
     made = SON()
     if random.random() < 0.9:
-        made["sortBy"] = random.choice([{"n": 1}, {"_id": 1}, {"t": 1}, {"a": 1}, {"missing": 1}, SON([("n", -1), ("_id", 1)]), SON([("s", 1), ("_id", -1)])])
+        made["sortBy"] = random.choice([{"n": 1}, {"_id": 1}, {"t": 1}, {"a": 1}, {"missing": 1}, SON([("n", -1), ("_id", 1)])])
     if random.random() < 0.4:
         made["partitionBy"] = random.choice(["$s", {"$mod": ["$_id", 2]}, "$a", {"x": "$s"}])
     # Of documents with the same sort key either may come first; where that shows, the key tells all apart.
@@ -176,9 +176,6 @@ def union(random):
 
 def bucket_auto(random):
     made = SON(groupBy=random.choice(["$n", "$_id", "$s", "$a"]), buckets=filters.mostly(random, [1, 2, 3, 4], [0]))
-    if random.random() < 0.3:
-        made["granularity"] = random.choice(["R5", "E6", "1-2-5", "POWERSOF2", "R10", "E12", "R80"])
-        made["groupBy"] = {"$abs": "$n"}
     if random.random() < 0.4:
         made["output"] = SON(count={"$sum": 1}, p=random.choice([{"$sum": "$n"}, {"$min": "$s"}, {"$max": "$a"}]))
     return [{"$bucketAuto": made}]

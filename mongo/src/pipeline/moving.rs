@@ -1,4 +1,4 @@
-//! `$match` before the stages that do not touch what it looks at.
+//! `$match` before the stages that do not touch what it looks at, and `$limit` and `$skip` before those that make one document of each.
 //!
 //! What is filtered early is not reshaped, sorted or joined for nothing, and may be found by an index. It shows in answers too: a
 //! stage does not fail over documents that a later filter leaves out, so a division is safe if zeros are filtered out after
@@ -10,6 +10,9 @@ use super::STAGES_MAX;
 use crate::expression::{Names, split_path};
 use crate::projection::Projection;
 use crate::values::{Ref, field, fields, items, put};
+
+/// Stages that make one document of each.
+const RESHAPING: [&str; 4] = ["$addFields", "$set", "$project", "$unset"];
 
 /// The stages with each `$match` as early as it may stand; none if they are so already.
 pub(crate) fn filters_first(stages: &RawArray, names: &Names) -> Option<RawArrayBuf> {
@@ -43,8 +46,14 @@ pub(crate) fn filters_first(stages: &RawArray, names: &Names) -> Option<RawArray
 
 /// The stages that two neighbours become, if the second is a filter of which a part can go before the first, or be one with it.
 fn swapped(before: &RawDocument, filter: &RawDocument, names: &Names) -> Option<Vec<RawDocumentBuf>> {
-    let Some(("$match", Ref::Document(filter))) = only_field(filter) else { return None };
     let (name, operand) = only_field(before)?;
+    let filter = match only_field(filter)? {
+        ("$match", Ref::Document(filter)) => filter,
+        ("$limit" | "$skip", _) if RESHAPING.contains(&name) => {
+            return Some(vec![filter.to_owned(), before.to_owned()]);
+        }
+        _ => return None,
+    };
     if let ("$match", Ref::Document(other)) = (name, operand) {
         // What may only stand in the first stage of all is refused elsewhere.
         paths(filter)?;
@@ -53,9 +62,9 @@ fn swapped(before: &RawDocument, filter: &RawDocument, names: &Names) -> Option<
     let untouched = Untouched::by(name, operand, names)?;
     let mut conditions = Vec::new();
     conjuncts(filter, &mut conditions)?;
-    let (early, late): (Vec<_>, Vec<_>) = conditions
-        .into_iter()
-        .partition(|condition| paths(condition).is_some_and(|paths| paths.iter().all(|path| untouched.has(path))));
+    let (early, late): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
+        paths(condition).is_some_and(|paths| paths.iter().all(|path| untouched.has(path)))
+    });
     if early.is_empty() {
         return None;
     }
@@ -131,7 +140,9 @@ fn read_by(expression: Ref<'_>, found: &mut Vec<String>) -> Option<()> {
     match expression {
         Ref::String(text) => match text.strip_prefix('$') {
             // Other variables hold what is read where they are defined.
-            Some(variable) if variable.starts_with("$ROOT") || variable.starts_with("$CURRENT") => return None,
+            Some(variable) if variable.starts_with("$ROOT") || variable.starts_with("$CURRENT") => {
+                return None;
+            }
             Some(variable) if variable.starts_with('$') => {}
             Some(path) => found.push(path.to_string()),
             None => {}
@@ -224,7 +235,9 @@ mod tests {
     use super::*;
 
     fn moved(stages: Vec<Document>) -> Option<Vec<Document>> {
-        let list: RawArrayBuf = stages.iter().map(|stage| rawdoc! { "s": RawDocumentBuf::try_from(stage).unwrap_or_default() })
+        let list: RawArrayBuf = stages
+            .iter()
+            .map(|stage| rawdoc! { "s": RawDocumentBuf::try_from(stage).unwrap_or_default() })
             .filter_map(|stage| stage.get_document("s").ok().map(RawDocument::to_owned))
             .collect();
         let moved = filters_first(&list, &Names::default())?;
@@ -239,6 +252,15 @@ mod tests {
         assert_eq!(moved(vec![early.clone(), set.clone()]), None);
         let sort = doc! { "$sort": { "a": 1 } };
         assert_eq!(moved(vec![set.clone(), sort.clone(), early.clone()]), Some(vec![early, set, sort]));
+    }
+
+    #[test]
+    fn the_first_few_are_taken_before_they_are_reshaped() {
+        let (set, sort) = (doc! { "$set": { "x": 1 } }, doc! { "$sort": { "a": 1 } });
+        let (limit, filter) = (doc! { "$limit": 2 }, doc! { "$match": { "b": 1 } });
+        let wanted = vec![sort.clone(), limit.clone(), filter.clone(), set.clone()];
+        assert_eq!(moved(vec![sort.clone(), set, limit.clone(), filter]), Some(wanted));
+        assert_eq!(moved(vec![sort, limit]), None);
     }
 
     #[test]

@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 
-use super::unwind::with_nested;
 use super::window_functions::{Column, parse_function};
 use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition, options};
 use crate::calendar::Zone;
 use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, bail};
 use crate::expression::{Expression, Names, Unit, add_unit, split_path};
 use crate::number::Number;
+use crate::projection::Projection;
 use crate::sort::SortPattern;
 use crate::values::{Ref, Value, as_double, as_integer, field, fields, items, type_name};
 
@@ -334,11 +334,13 @@ impl Operator for WindowOperator<'_> {
                 columns.push((path, column(&part)?.into_iter()));
             }
             for mut row in part.documents {
+                let mut values = Vec::new();
                 for (path, column) in &mut columns {
                     if let Some(Some(value)) = column.next() {
-                        row.document = with_nested(&row, path, Some(value));
+                        values.push((path.as_slice(), value));
                     }
                 }
+                row.document = Projection::set(values)?.apply(&row, context)?;
                 out.push(row);
             }
         }

@@ -61,7 +61,12 @@ pub(super) fn parse_function(
                 _ => bail!(5371603, "{name} must be specified with '{{}}' as the value"),
             }
             no_window()?;
-            needs_order(5371602)?;
+            if sort_fields != Some(1) {
+                bail!(
+                    5371602,
+                    "{name} must be specified with a top level sortBy expression with exactly one element"
+                );
+            }
             Ok(rank(name.to_string()))
         }
         "$shift" => {
@@ -95,7 +100,10 @@ pub(super) fn parse_function(
         "$linearFill" => {
             not_allowed()?;
             if sort_fields != Some(1) {
-                bail!(605001, "$linearFill must be specified with a top level sortBy expression with exactly one element");
+                bail!(
+                    605001,
+                    "$linearFill must be specified with a top level sortBy expression with exactly one element"
+                );
             }
             let input = Arc::new(parse_expression(operand, &mut Scope::new(names))?);
             Ok(linear_fill(input))
@@ -323,7 +331,10 @@ fn area(points: &[Point<'_>], unit: Option<Number>) -> Result<Value> {
     }
     let mut sum = Sum::default();
     for ((from, low), (to, high)) in known.iter().zip(known.iter().skip(1)) {
-        sum.add(low.add(*high).multiply(apart(to, from)?).divide(Number::Int(2)));
+        let mut ends = Sum::default();
+        ends.add(*low);
+        ends.add(*high);
+        sum.add(ends.total().multiply(apart(to, from)?).divide(Number::Int(2)));
     }
     Ok(unit.map_or(sum.total(), |unit| sum.total().divide(unit)).value())
 }
