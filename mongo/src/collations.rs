@@ -8,7 +8,7 @@ use std::{cmp::Ordering, sync::Arc};
 use bson::{Bson, Document, doc};
 use icu_collator::{
     Collator, CollatorBorrowed,
-    options::{AlternateHandling, CaseLevel, CollatorOptions, Strength},
+    options::{AlternateHandling, CaseLevel, CollatorOptions, MaxVariable, Strength},
     preferences::{CollationCaseFirst, CollationNumericOrdering},
 };
 use icu_locale_core::Locale;
@@ -81,6 +81,7 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
         Some(Bson::Double(number)) => Ok(Some(*number as i64)),
         Some(_) => Err(Failure::new(14, format!("Field '{name}' in the collation must be a number"))),
     };
+    check_words(collation)?;
     let flag = |name: &str| collation.get_bool(name).unwrap_or(false);
     let mut options = CollatorOptions::default();
     options.strength = Some(match number("strength")? {
@@ -95,6 +96,14 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
             return Err(Failure::bad_value(message));
         }
     });
+    let is_coarse = matches!(options.strength, Some(Strength::Primary | Strength::Secondary));
+    if is_coarse && !flag("caseLevel") && collation.get_str("caseFirst").is_ok_and(|first| first != "off") {
+        let message = "'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2";
+        return Err(Failure::bad_value(message));
+    }
+    if collation.get_str("maxVariable").ok() == Some("space") {
+        options.max_variable = Some(MaxVariable::Space);
+    }
     if flag("caseLevel") {
         options.case_level = Some(CaseLevel::On);
     }
@@ -116,6 +125,35 @@ pub fn parse(collation: &Document) -> Result<Option<Collation>> {
     let collator: CollatorBorrowed<'static> =
         Collator::try_new(preferences, options).map_err(|_| unknown())?;
     Ok(Some(Collation::new(settled(collation, locale), Arc::new(Tables(collator)))))
+}
+
+/// Refuses words that mean nothing, which would be taken for the usual ones otherwise.
+fn check_words(collation: &Document) -> Result<()> {
+    let words: [(&str, &[&str]); 3] = [
+        ("caseFirst", &["upper", "lower", "off"]),
+        ("alternate", &["non-ignorable", "shifted"]),
+        ("maxVariable", &["punct", "space"]),
+    ];
+    for (name, known) in words {
+        match collation.get(name) {
+            None => {}
+            Some(Bson::String(word)) if known.contains(&word.as_str()) => {}
+            Some(Bson::String(word)) => {
+                let message =
+                    format!("Enumeration value '{word}' for field 'collation.{name}' is not a valid value.");
+                return Err(Failure::bad_value(message));
+            }
+            Some(_) => {
+                return Err(Failure::new(14, format!("Field '{name}' in the collation must be a string")));
+            }
+        }
+    }
+    for name in ["caseLevel", "numericOrdering", "normalization", "backwards"] {
+        if collation.get(name).is_some_and(|flag| !matches!(flag, Bson::Boolean(_))) {
+            return Err(Failure::new(14, format!("Field '{name}' should be a boolean value")));
+        }
+    }
+    Ok(())
 }
 
 /// A description with everything that goes without saying, as MongoDB shows it.
@@ -163,6 +201,20 @@ mod tests {
     use super::*;
     use bson::{RawBsonRef, doc};
     use std::cmp::Ordering;
+
+    #[test]
+    fn words_that_mean_nothing_are_refused() {
+        let code = |collation: Document| parse(&collation).err().map(|failure| failure.code);
+        assert_eq!(code(doc! { "locale": "en", "alternate": "none" }), Some(2));
+        assert_eq!(code(doc! { "locale": "en", "maxVariable": "x" }), Some(2));
+        assert_eq!(code(doc! { "locale": "en", "caseFirst": 1 }), Some(14));
+        assert_eq!(code(doc! { "locale": "en", "caseLevel": 1 }), Some(14));
+        assert_eq!(code(doc! { "locale": "en", "strength": 2, "caseFirst": "upper" }), Some(2));
+        assert_eq!(
+            code(doc! { "locale": "en", "strength": 2, "caseFirst": "upper", "caseLevel": true }),
+            None
+        );
+    }
 
     fn order(collation: Document, a: &str, b: &str) -> Ordering {
         parse(&collation).unwrap().unwrap().compare(RawBsonRef::String(a), RawBsonRef::String(b))

@@ -110,6 +110,11 @@ impl Filter {
         self.node.has_expression()
     }
 
+    /// The operator in it that looks at whole documents and so finds no item of an array.
+    pub(crate) fn of_whole_documents(&self) -> Option<&'static str> {
+        self.node.of_whole_documents()
+    }
+
     /// How well a document fits a text search; none if none is asked for, or if it does not.
     pub fn text_score(&self, document: &RawDocument, context: &Context<'_>) -> Option<f64> {
         self.text()?.score(document, context.text?)
@@ -150,6 +155,18 @@ impl Node {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(Node::has_expression),
             Node::Expression(_) => true,
             _ => false,
+        }
+    }
+
+    fn of_whole_documents(&self) -> Option<&'static str> {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().find_map(Node::of_whole_documents)
+            }
+            Node::Not(node) => node.of_whole_documents(),
+            Node::Expression(_) => Some("$expr"),
+            Node::Schema(_) => Some("$jsonSchema"),
+            _ => None,
         }
     }
 

@@ -64,6 +64,15 @@ impl Surroundings {
         {
             surroundings.collation = collations::parse(collation)?;
         }
+        if let Some(view) = collection.filter(|collection| collection.view().is_some()) {
+            let own = match view.options().get_document("collation") {
+                Ok(collation) => collations::parse(collation)?,
+                Err(_) => None,
+            };
+            if own.as_ref().map(Collation::spec) != surroundings.collation.as_ref().map(Collation::spec) {
+                return Err(Failure::new(167, "Cannot override a view's default collation"));
+            }
+        }
         surroundings.text = collection.and_then(text_index);
         Ok(surroundings)
     }

@@ -32,6 +32,7 @@ mod counters;
 mod counting;
 mod covered;
 mod cursor;
+mod disclosed;
 mod duplicates;
 mod fail_point;
 mod failure;

@@ -118,6 +118,16 @@ impl Number {
         self.combine(other, i64::checked_mul, |a, b| a * b, Decimal::multiply)
     }
 
+    /// The quotient, which is never an integer.
+    pub(crate) fn divide(self, other: Number) -> Number {
+        match (self, other) {
+            (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+                Number::Decimal(self.to_decimal().divide(other.to_decimal()))
+            }
+            _ => Number::Double(self.to_f64() / other.to_f64()),
+        }
+    }
+
     /// An int64 as an int32 again, if it fits and the other number is one.
     pub(crate) fn narrowed(self, other: Number) -> Number {
         match (self, other) {

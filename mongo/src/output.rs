@@ -18,6 +18,7 @@ use crate::{
     pipeline::{Effect, Merge, NoCollections, Out, Row, WhenMatched, WhenNotMatched},
     query::Query,
     service::to_raw,
+    update::compare_names,
     writer::{Change, Decide, Target, Writer},
 };
 
@@ -186,7 +187,13 @@ async fn one(
     };
     let change = match &matched {
         None => match merge.when_not_matched {
-            WhenNotMatched::Insert => Change::Put(prepared.clone()),
+            WhenNotMatched::Insert => Change::Put(match merge.when_matched {
+                // These are updates that insert, and set one field after the other.
+                WhenMatched::Merge | WhenMatched::KeepExisting => {
+                    merged(&with_id(&prepared, &RawDocumentBuf::new())?, &prepared)?
+                }
+                _ => prepared.clone(),
+            }),
             WhenNotMatched::Discard => return Ok(()),
             WhenNotMatched::Fail => {
                 return Err(Failure::new(
@@ -248,10 +255,12 @@ fn with_id(old: &RawDocument, new: &RawDocument) -> Result<RawDocumentBuf> {
     Ok(document)
 }
 
-/// The old document with the fields of the new one.
+/// The old document with the fields of the new one, which are set in the order of their names, as by an update.
 fn merged(old: &RawDocument, new: &RawDocument) -> Result<RawDocumentBuf> {
     let mut document = bson::Document::try_from(old)?;
-    for (name, value) in bson::Document::try_from(new)? {
+    let mut fields: Vec<_> = bson::Document::try_from(new)?.into_iter().collect();
+    fields.sort_by(|(a, _), (b, _)| compare_names(a, b));
+    for (name, value) in fields {
         if name != "_id" {
             document.insert(name, value);
         }

@@ -23,6 +23,7 @@ mod group_keys;
 mod limits;
 mod lookup;
 mod matching;
+mod moving;
 mod output;
 mod redact;
 mod reshape;
@@ -37,6 +38,7 @@ use bson::{RawArray, RawDocument, RawDocumentBuf};
 
 pub use accumulators::{ACCUMULATORS, AccumulatorDefinition};
 pub use geo_near::GeoNear;
+pub(crate) use moving::filters_first;
 pub use output::{Effect, Merge, Out, WhenMatched, WhenNotMatched};
 pub use row::{Provenance, Row};
 pub use window_functions::WINDOW_FUNCTIONS;
@@ -207,6 +209,8 @@ impl Pipeline {
         if depth > DEPTH_MAX {
             bail!(165, "pipelines nest deeper than {DEPTH_MAX} levels");
         }
+        let moved = filters_first(stages, names);
+        let stages = moved.as_deref().unwrap_or(stages);
         let specifications: Vec<_> = items(stages).collect();
         if specifications.len() > STAGES_MAX {
             bail!(7749501, "Pipeline length must be no longer than {STAGES_MAX} stages.");

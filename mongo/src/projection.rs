@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::expression::{Env, Expr, Names};
 use crate::filter::Filter;
+use crate::values::Value;
 
 /// A parsed projection.
 #[derive(Debug)]
@@ -75,9 +76,20 @@ impl Projection {
         parse::exclude(paths)
     }
 
+    /// A projection that sets these paths, as `$addFields` does.
+    pub(crate) fn set(values: Vec<(&[String], Value)>) -> Result<Projection> {
+        parse::set(values)
+    }
+
     /// Whether it asks for the item that the query matched.
     pub(crate) fn is_positional(&self) -> bool {
         self.positional.is_some()
+    }
+
+    /// Whether a field is after it what it was before. Where fields are added somewhere in a field, all of it counts as changed: an item
+    /// of an array that was no object becomes one.
+    pub(crate) fn keeps(&self, path: &[String]) -> bool {
+        self.tree.keeps(path, self.kind)
     }
 
     /// What is left of a document.
@@ -97,5 +109,17 @@ impl Projection {
         let mut out = RawDocumentBuf::new();
         self.tree.apply(document, self.kind, position, env, &mut out)?;
         Ok(out)
+    }
+}
+
+impl Tree {
+    fn keeps(&self, path: &[String], kind: ProjectionKind) -> bool {
+        let Some((first, rest)) = path.split_first() else { return false };
+        match self.fields.iter().find(|(name, _)| name == first).map(|(_, action)| action) {
+            None => kind != ProjectionKind::Inclusion,
+            Some(Action::Include) => true,
+            Some(Action::Nested(inner)) => kind != ProjectionKind::Addition && inner.keeps(rest, kind),
+            Some(_) => false,
+        }
     }
 }

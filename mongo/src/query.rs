@@ -14,13 +14,14 @@ use crate::{
     covered::{Covered, covered},
     cursor::{Pull, Pulled, Source},
     derived::place_paths,
+    disclosed::{self, Disclosed, key_paths},
     failure::{Failure, Result},
     filter::{Filter, NO_TEXT_INDEX},
     filtering::Surroundings,
     namespace::Collection,
     origin::{Judge, Origin},
     pipeline::Provenance,
-    planner::{Plan, in_order, plan},
+    planner::{Plan, has_derived, in_order, plan},
     projection::Projection,
     reader::{Body, Found, Reader},
     runs::Runs,
@@ -57,6 +58,8 @@ pub struct Query {
     pub reverse: bool,
     /// The part of the index to look at.
     pub bounds: Option<IndexBounds>,
+    /// What is told of how documents are kept.
+    pub disclosed: Option<Disclosed>,
 }
 
 impl Query {
@@ -79,6 +82,7 @@ impl Query {
             hint: None,
             reverse: false,
             bounds: None,
+            disclosed: None,
         }
     }
 
@@ -95,6 +99,15 @@ impl Query {
                 let message = "error processing query: planner returned error :: caused by :: failed to use text index to \
                                satisfy $text query (if text index is compound, are equality predicates given for all prefix \
                                fields?)";
+                return Err(Failure::new(291, message));
+            }
+        }
+        if let (Some(hint), Some(collection)) = (&self.hint, &self.collection) {
+            let mut rules = collection.container.definition().index_rules.iter();
+            let is_derived = rules.any(|rule| rule.name == *hint && has_derived(rule));
+            if is_derived && matches!(self.plan(), Plan::Scan) {
+                let message =
+                    "error processing query: planner returned error :: caused by :: No query solutions";
                 return Err(Failure::new(291, message));
             }
         }
@@ -157,9 +170,11 @@ impl Query {
         self.check_searchable()?;
         if let Some((plan, direction)) = self.plan_in_order() {
             let reader = self.collection.as_ref().map(|found| Reader::new(found, &plan, direction, None));
-            return Ok(QuerySource::new(self, reader, true, Some(Runs::default())));
+            let key = self.key_shown(&plan)?;
+            return Ok(QuerySource { key, ..QuerySource::new(self, reader, true, Some(Runs::default())) });
         }
         let plan = self.plan();
+        let key = self.key_shown(&plan)?;
         let mut direction = if self.reverse { Direction::Reverse } else { Direction::Forward };
         // Documents stand in the order of `_id`, unless some id is too long to stand where it belongs.
         let mut in_order = self.sort.is_none() && !self.filter.is_by_distance();
@@ -181,7 +196,15 @@ impl Query {
             .collection
             .as_ref()
             .map(|collection| Reader::new(collection, &plan, direction, self.txn.clone()));
-        Ok(QuerySource::new(self, reader, in_order, None))
+        Ok(QuerySource { key, ..QuerySource::new(self, reader, in_order, None) })
+    }
+
+    /// The fields of the index that are shown instead of documents.
+    fn key_shown(&self, plan: &Plan) -> Result<Option<Vec<String>>> {
+        match self.disclosed {
+            Some(Disclosed::Key) => key_paths(plan).map(Some),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -199,12 +222,15 @@ pub struct QuerySource {
     judge: Judge,
     /// What the document given last to a cursor was read from.
     last: Option<Origin>,
+    /// The fields of the index that are shown instead of documents.
+    key: Option<Vec<String>>,
 }
 
 impl QuerySource {
     fn new(query: Query, reader: Option<Reader>, in_order: bool, runs: Option<Runs>) -> Self {
         let (skip, left) = (query.skip, query.limit);
-        Self { skip, left, reader, in_order, runs, sorted: None, query, judge: Judge::default(), last: None }
+        let judge = Judge::default();
+        Self { skip, left, reader, in_order, runs, sorted: None, query, judge, last: None, key: None }
     }
 
     /// The same for who takes all documents at once: a page is read while the one before is worked on.
@@ -380,13 +406,24 @@ impl QuerySource {
 
     /// What of a document is shown.
     pub fn project(&self, document: Body) -> Result<RawDocumentBuf> {
-        match &self.query.projection {
+        if let Some(paths) = &self.key {
+            return disclosed::key(&document, paths);
+        }
+        let id = match self.query.disclosed {
+            Some(Disclosed::RecordId) => Some(disclosed::record_id(&document)?),
+            _ => None,
+        };
+        let shown = match &self.query.projection {
             Some(projection) => {
                 let (metadata, surroundings) = (self.metadata(&document), &self.query.surroundings);
-                Ok(surroundings.with_metadata(metadata, |context| projection.apply(&document, context))?)
+                surroundings.with_metadata(metadata, |context| projection.apply(&document, context))?
             }
-            None => Ok(document.into_owned()),
-        }
+            None => document.into_owned(),
+        };
+        Ok(match id {
+            Some(id) => disclosed::with_record_id(shown, id),
+            None => shown,
+        })
     }
 }
 

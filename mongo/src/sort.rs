@@ -57,6 +57,11 @@ impl SortPattern {
         self.parts.is_empty()
     }
 
+    /// How many fields it names.
+    pub(crate) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
     /// The paths and whether each goes down, for a planner; none if metadata takes part.
     pub fn paths(&self) -> Option<Vec<(&str, bool)>> {
         let plain = self.parts.iter().all(|part| part.meta.is_none());

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, doc};
+use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, RawDocument, doc};
 use mayfly_engine::Timestamp;
 
 use crate::{
-    call::{Call, integer},
+    call::{Call, integer, type_name, wrong_type},
     commands::collection_stats,
     failure::{Failure, Result},
     indexes,
@@ -28,6 +28,91 @@ pub fn at(stages: &RawArray, place: usize) -> Result<Option<(&str, RawBsonRef<'_
     Ok(stage.iter().next().transpose()?.map(|(name, value)| (name.as_str(), value)))
 }
 
+/// The options of a stage, refused if there is one that it does not have.
+pub fn check_options(stage: &str, options: &RawDocument, known: &[&str]) -> Result<()> {
+    for option in options {
+        let (name, _) = option?;
+        if !known.contains(&name.as_str()) {
+            let message = format!("BSON field '{stage}.{}' is an unknown field.", name.as_str());
+            return Err(Failure::new(40415, message));
+        }
+    }
+    Ok(())
+}
+
+/// What `$currentOp` can be asked for.
+const CURRENT_OP: &[&str] = &[
+    "allUsers",
+    "idleConnections",
+    "idleCursors",
+    "idleSessions",
+    "localOps",
+    "truncateOps",
+    "targetAllNodes",
+];
+
+fn current_op(call: &Call<'_>, options: RawBsonRef<'_>) -> Result<Document> {
+    let RawBsonRef::Document(options) = options else {
+        let message =
+            format!("$currentOp options must be specified in an object, but found: {}", type_name(options));
+        return Err(Failure::new(14, message));
+    };
+    check_options("$currentOp", options, CURRENT_OP)?;
+    for option in options {
+        let (name, value) = option?;
+        match value {
+            RawBsonRef::Boolean(true) if name.as_str() == "targetAllNodes" => {
+                let message = "$currentOp supports targetAllNodes parameter only for sharded clusters";
+                return Err(Failure::new(9, message));
+            }
+            RawBsonRef::Boolean(_) => {}
+            other => {
+                let message = format!(
+                    "The '{}' parameter of the $currentOp stage must be a boolean value, but found: {}",
+                    name.as_str(),
+                    type_name(other)
+                );
+                return Err(Failure::new(14, message));
+            }
+        }
+    }
+    Ok(doc! {
+        "type": "op", "host": call.connection.local.to_string(), "desc": format!("conn{}", call.connection.id),
+        "connectionId": call.connection.id, "client": call.connection.peer.to_string(), "active": true,
+        "currentOpTime": DateTime::from_millis(call.now.0 as i64).try_to_rfc3339_string().unwrap_or_default(),
+        "opid": call.connection.id, "op": "command", "ns": "admin.$cmd.aggregate", "command": { "aggregate": 1 },
+    })
+}
+
+fn sessions(call: &Call<'_>, name: &str, options: RawBsonRef<'_>) -> Result<Vec<Document>> {
+    let RawBsonRef::Document(options) = options else {
+        let message =
+            format!("{name} options must be specified in an object, but found: {}", type_name(options));
+        return Err(Failure::new(14, message));
+    };
+    check_options(name, options, &["allUsers", "users", "$_internalPredicate"])?;
+    match options.get("allUsers")? {
+        None | Some(RawBsonRef::Boolean(_)) => {}
+        Some(other) => return Err(wrong_type(&format!("{name}.allUsers"), other, "bool")),
+    }
+    match options.get("users")? {
+        None => {}
+        Some(RawBsonRef::Array(users)) => {
+            // Whose session it is is not kept.
+            if users.into_iter().next().is_some() {
+                return Err(Failure::new(238, format!("{name} with 'users' is not supported")));
+            }
+        }
+        Some(other) => return Err(wrong_type(&format!("{name}.users"), other, "array")),
+    }
+    let session = |(id, used): (Vec<u8>, Timestamp)| {
+        let mut document = doc! { "_id": lsid_document(&id) };
+        document.insert("lastUse", DateTime::from_millis(used.0 as i64));
+        document
+    };
+    Ok(call.mongo.sessions.list().into_iter().map(session).collect())
+}
+
 /// The documents that a first stage makes, if it is one that makes any.
 pub async fn make(
     call: &Call<'_>,
@@ -37,22 +122,28 @@ pub async fn make(
     let Some((name, options)) = first(stages)? else { return Ok(None) };
     let documents = match name {
         "$collStats" => vec![coll_stats(call, collection, options).await?],
-        "$indexStats" => index_stats(call, collection),
-        "$currentOp" => vec![doc! {
-            "type": "op", "host": call.connection.local.to_string(), "desc": format!("conn{}", call.connection.id),
-            "connectionId": call.connection.id, "client": call.connection.peer.to_string(), "active": true,
-            "currentOpTime": DateTime::from_millis(call.now.0 as i64).try_to_rfc3339_string().unwrap_or_default(),
-            "opid": call.connection.id, "op": "command", "ns": "admin.$cmd.aggregate", "command": { "aggregate": 1 },
-        }],
-        "$listLocalSessions" | "$listSessions" => {
-            let session = |(id, used): (Vec<u8>, Timestamp)| {
-                let mut document = doc! { "_id": lsid_document(&id) };
-                document.insert("lastUse", DateTime::from_millis(used.0 as i64));
-                document
-            };
-            call.mongo.sessions.list().into_iter().map(session).collect()
+        "$indexStats" => {
+            if !options.as_document().is_some_and(RawDocument::is_empty) {
+                let message = "The $indexStats stage specification must be an empty object";
+                return Err(Failure::new(28803, message));
+            }
+            index_stats(call, collection)
         }
-        "$planCacheStats" => Vec::new(),
+        "$currentOp" => vec![current_op(call, options)?],
+        "$listLocalSessions" | "$listSessions" => sessions(call, name, options)?,
+        "$planCacheStats" => {
+            if let RawBsonRef::Document(options) = options
+                && let Some((other, _)) = options.iter().next().transpose()?
+                && other.as_str() != "allHosts"
+            {
+                let message = format!(
+                    "$planCacheStats parameters object may contain only 'allHosts' field. Found: {}",
+                    other.as_str()
+                );
+                return Err(Failure::new(9, message));
+            }
+            Vec::new()
+        }
         _ => return Ok(None),
     };
     Ok(Some(documents.iter().map(|document| Row::made(to_raw(document))).collect()))
@@ -66,6 +157,20 @@ async fn coll_stats(
     let RawBsonRef::Document(options) = options else {
         return Err(Failure::new(5447000, "$collStats must take a nested object"));
     };
+    check_options("$collStats", options, &["storageStats", "count", "latencyStats", "queryExecStats"])?;
+    for option in options {
+        let (name, value) = option?;
+        let RawBsonRef::Document(value) = value else {
+            return Err(wrong_type(&format!("$collStats.{}", name.as_str()), value, "object"));
+        };
+        match name.as_str() {
+            "latencyStats" => check_options("$collStats.latencyStats", value, &["histograms"])?,
+            "count" | "queryExecStats" if !value.is_empty() => {
+                return Err(Failure::new(31170, "expected an empty object"));
+            }
+            _ => {}
+        }
+    }
     let name = call.collection().unwrap_or_default();
     let Some(collection) = collection else {
         return Err(Failure::new(26, format!("Collection [{}.{name}] not found.", call.db)));
@@ -80,7 +185,11 @@ async fn coll_stats(
             RawBsonRef::Document(storage) => storage.get("scale")?.and_then(integer).unwrap_or(1),
             _ => 1,
         };
-        answer.insert("storageStats", collection_stats(call, collection, scale.max(1)).await?);
+        if scale < 1 {
+            let message = format!("BSON field 'scale' value must be >= 1, actual value '{scale}'");
+            return Err(Failure::bad_value(message));
+        }
+        answer.insert("storageStats", collection_stats(call, collection, scale).await?);
     }
     if options.get("count")?.is_some() {
         let live = call.mongo.engine.usage(&collection.container, call.now).await?.live;

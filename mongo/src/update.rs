@@ -21,6 +21,7 @@ use bson::{RawArray, RawDocument, RawDocumentBuf};
 
 pub use diff::{Description, describe};
 pub use operators::{OPERATORS, UpdateOperator};
+pub(crate) use paths::compare_names;
 
 use crate::context::Context;
 use crate::error::{FAILED_TO_PARSE, IMMUTABLE_FIELD, Result, bail};

@@ -14,45 +14,92 @@ import values
 
 EXACT = json_util.JSONOptions(json_mode=json_util.JSONMode.CANONICAL, datetime_representation=json_util.DatetimeRepresentation.NUMBERLONG)
 WRITES = {"update", "findAndModify", "delete", "insert"}
+# A view of the collection, so that each command on it is a pipeline.
+VIEW = [{"$match": {"n": {"$gte": -1}}}, {"$set": {"w": {"$add": ["$n", 1]}}}]
 
 
 def reads(random):
     kind = random.randrange(12)
+    source = "v" if random.random() < 0.1 else "c"
     if kind < 5:
-        made = SON(find="c", filter=filters.filter(random), sort=filters.sort(random), batchSize=1000)
+        made = SON(find=source, filter=filters.filter(random), sort=filters.sort(random), batchSize=1000)
         if random.random() < 0.4:
             made["projection"] = filters.projection(random)
         if random.random() < 0.3:
             made["skip"] = random.choice([0, 1, 3])
         if random.random() < 0.3:
             made["limit"] = random.choice([0, 1, 3])
-        if random.random() < 0.1:
-            made["collation"] = filters.collation(random)
-        return made
+        return with_options(random, made)
     if kind == 5:
-        made = SON(distinct="c", key=values.path(random), query=filters.filter(random, 1))
-        if random.random() < 0.2:
-            made["collation"] = filters.collation(random)
-        return made
+        return with_options(random, SON(distinct=source, key=values.path(random), query=filters.filter(random, 1)))
     if kind == 6:
-        return SON(count="c", query=filters.filter(random), **({"limit": 3} if random.random() < 0.3 else {}))
+        made = SON(count=source, query=filters.filter(random))
+        if random.random() < 0.3:
+            made["limit"] = random.choice([0, 1, 3, -2])
+        if random.random() < 0.3:
+            made["skip"] = random.choice([0, 1, 3])
+        return with_options(random, made)
+    stages = [{"$sort": {"_id": 1}}]
     if kind < 9:
-        stage = {"$project": {"x": expressions.expression(random, 3)}}
-        return SON(aggregate="c", pipeline=[{"$sort": {"_id": 1}}, stage], cursor={"batchSize": 1000})
-    return SON(aggregate="c", pipeline=[{"$sort": {"_id": 1}}] + pipelines.pipeline(random), cursor={"batchSize": 1000})
+        stages.append({"$project": {"x": expressions.expression(random, 3)}})
+    else:
+        stages += pipelines.pipeline(random)
+        if random.random() < 0.3:
+            # What filters first may find its documents through an index.
+            stages = [{"$match": filters.filter(random)}] + stages
+    return with_options(random, SON(aggregate=source, pipeline=stages, cursor={"batchSize": 1000}))
+
+
+def with_options(random, made):
+    """What many commands take: how texts compare, which index is used, variables."""
+    kind = random.randrange(20)
+    if kind < 2:
+        made["collation"] = filters.collation(random)
+    elif kind == 2 and next(iter(made.values())) == "c":
+        made["hint"] = random.choice(["_id_", {"_id": 1}, {"$natural": 1}, "i", {"a": 1}])
+    elif kind == 3 and "find" in made:
+        made["filter"] = {"$and": [made["filter"], {"$expr": {"$eq": ["$n", "$$given"]}}]}
+        made["let"] = {"given": values.number(random)}
+    return made
+
+
+def written_elsewhere(random):
+    """A pipeline whose results go into the other collection."""
+    stages = [{"$sort": {"_id": 1}}] + sum((random.choice(pipelines.SIMPLE)(random) for _ in range(random.choice([0, 1]))), [])
+    if random.random() < 0.3:
+        return SON(aggregate="c", pipeline=stages + [{"$out": "d"}], cursor={})
+    made = SON(into="d")
+    if random.random() < 0.3:
+        made["on"] = random.choice(["_id", ["_id"], "n", []])
+    made["whenMatched"] = random.choice(["replace", "keepExisting", "merge", "fail", [{"$set": {"m": "$$new.a"}}], [{"$unset": "a"}]])
+    made["whenNotMatched"] = random.choice(["insert", "discard", "fail"])
+    return SON(aggregate="c", pipeline=stages + [{"$merge": made}], cursor={})
 
 
 def writes(random):
-    kind = random.randrange(10)
+    kind = random.randrange(11)
     query = filters.filter(random, 1) if random.random() < 0.5 else {"_id": random.choice([0, 1, 2, 3, 99])}
+    if kind == 10:
+        return written_elsewhere(random)
     if kind < 6:
-        change, array_filters = updates.update(random)
-        one = SON(q=query, u=change, multi=random.random() < 0.3, upsert=random.random() < 0.25)
-        if array_filters:
-            one["arrayFilters"] = array_filters
-        return SON(update="c", updates=[one])
+        made = []
+        for _ in range(random.choice([1, 1, 1, 2])):
+            change, array_filters = updates.update(random)
+            one = SON(q=query, u=change, multi=random.random() < 0.3, upsert=random.random() < 0.25)
+            if array_filters:
+                one["arrayFilters"] = array_filters
+            if isinstance(change, list) and random.random() < 0.2:
+                one["c"] = {"v": values.value(random, 1)}
+            if random.random() < 0.05:
+                one["collation"] = filters.collation(random)
+            if random.random() < 0.05 and not one["multi"]:
+                one["sort"] = filters.sort(random)
+            made.append(one)
+        return SON(update="c", updates=made, ordered=random.random() < 0.7)
     if kind < 8:
-        made = SON(findAndModify="c", query=query, sort={"_id": 1})
+        made = SON(findAndModify="c", query=query, sort=filters.sort(random))
+        if random.random() < 0.05:
+            made["collation"] = filters.collation(random)
         if random.random() < 0.2:
             made["remove"] = True
             return made
@@ -65,7 +112,10 @@ def writes(random):
             made["fields"] = filters.projection(random)
         return made
     if kind == 8:
-        return SON(delete="c", deletes=[SON(q=query, limit=random.choice([0, 1]))])
+        one = SON(q=query, limit=random.choice([0, 1]))
+        if random.random() < 0.1:
+            one["collation"] = filters.collation(random)
+        return SON(delete="c", deletes=[one])
     documents = [values.subdocument(random, 2) for _ in range(2)]
     for document in documents:
         document["_id"] = random.choice([1, 50, 51, 1.0, "x", None, [1], {"a": 1}, {"$a": 1}, values.scalar(random)])
@@ -74,6 +124,11 @@ def writes(random):
 
 def documents(random):
     return [values.document(random, place) for place in range(random.choice([1, 4, 8, 12]))]
+
+
+def others(random):
+    """The documents of the other collection, for what joins and unites."""
+    return [values.document(random, place) for place in range(random.choice([0, 3, 6]))]
 
 
 def indexes(random):
@@ -98,8 +153,18 @@ class Server:
     def __init__(self, client, database):
         self.database = client.get_database(database)
         self.has_indexes = True
+        self.others = None
+        client.drop_database(database)
+        self.database.command(SON(create="v", viewOn="c", pipeline=VIEW))
 
     def prepare(self, case):
+        others = case.get("others", [])
+        if self.others != others:
+            self.database.drop_collection("d")
+            self.database.command("create", "d")
+            if others:
+                self.database.command(SON(insert="d", documents=others))
+            self.others = others
         # A new collection takes longer than an empty one.
         if self.has_indexes or case["indexes"]:
             self.database.drop_collection("c")
@@ -118,9 +183,12 @@ class Server:
 
     def answer(self, command):
         """What counts of an answer, and the message of a refusal, which does not."""
+        elsewhere = any(stage in str(command.get("pipeline")) for stage in ("$merge'", "$out'"))
+        if elsewhere:
+            self.others = None
         try:
             # The driver adds to what it sends.
-            reply = self.database.command(SON(command))
+            reply = self.database.command(SON(command), codec_options=self.database.codec_options)
         except OperationFailure as refused:
             return {"error": refused.code}, str(refused.details.get("errmsg"))
         except Exception as broken:  # The driver cannot send it, or the server went away: a difference, if only one does.
@@ -137,7 +205,21 @@ class Server:
                 kept[name] = value
         if next(iter(command)) in WRITES:
             kept["left"] = list(self.database["c"].find().sort("_id", 1))
+            if any(one.get("upsert") for one in command.get("updates", [command])):
+                # What comes from the filter of an upsert comes in no particular order.
+                kept = SON((name, by_name(value) if name in ("left", "value") else value) for name, value in kept.items())
+        if elsewhere:
+            kept["left"] = list(self.database["d"].find().sort("_id", 1))
         return kept, message
+
+
+def by_name(value):
+    """A document with its fields sorted."""
+    if isinstance(value, list):
+        return [by_name(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return SON((name, by_name(value[name])) for name in sorted(value))
 
 
 def shown(answer, is_ordered):

@@ -7,8 +7,8 @@ from bson import SON
 
 import values
 
-UNITS = ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "fortnight"]
-ZONES = ["UTC", "Europe/Berlin", "America/New_York", "+05:30", "-0300", "GMT", "nowhere"]
+UNITS = ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"]
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "+05:30", "-0300", "GMT"]
 
 # n number, s text, d date, l list, o object, b boolean, i small integer, x anything
 OPERATORS = {
@@ -28,21 +28,24 @@ OPERATORS = {
     "$isNumber": "x", "$toBool": "x", "$toDate": "x", "$toDecimal": "x", "$toDouble": "x", "$toInt": "x", "$toLong": "x",
     "$toObjectId": "x", "$toString": "x", "$type": "x", "$mergeObjects": "o*", "$binarySize": "x", "$bsonSize": "o",
     "$avg": "n*", "$max": "x*", "$min": "x*", "$sum": "n*", "$stdDevPop": "n*", "$literal": "!", "$tsSecond": "x",
-    "$cond": "xxx",
+    "$cond": "xxx", "$asinh": "n", "$acosh": "n", "$atanh": "n", "$cosh": "n", "$sigmoid": "n", "$stdDevSamp": "n*", "$tsIncrement": "x",
+    "$toUUID": "s", "$substr": "sii", "$indexOfArray ": "lxii", "$indexOfCP ": "ssii", "$indexOfBytes ": "ssii", "$slice ": "lii", "$range ": "iii",
+    "$ifNull ": "xxx", "$toArray": "x", "$toObject": "x",
 }
 
 
 def expression(random, depth=2, kind="x"):
     """An expression; at depth 0 a field or a constant."""
-    if random.random() < 0.08:
+    if random.random() < 0.03:
         kind = random.choice("nsdlobx")
     if depth <= 0 or random.random() < 0.25:
         return leaf(random, kind)
     if random.random() < 0.3:
         return special(random, depth)
     fitting = BY_RESULT.get(kind, ALL)
-    name = random.choice(fitting if random.random() < 0.8 else ALL)
-    return {name: operands(random, OPERATORS[name], depth)}
+    name = random.choice(fitting if random.random() < 0.93 else ALL)
+    # A space tells two forms of an operator apart.
+    return {name.strip(): operands(random, OPERATORS[name], depth)}
 
 
 def operands(random, wanted, depth):
@@ -60,7 +63,7 @@ def operands(random, wanted, depth):
 
 def leaf(random, kind):
     if random.random() < 0.6:
-        return {"n": "$n", "i": "$n", "s": "$s", "d": "$t", "l": "$l", "o": "$$ROOT", "b": "$a"}.get(kind) if random.random() < 0.6 \
+        return {"n": "$n", "i": "$n", "s": "$s", "d": "$t", "l": "$l", "o": "$$ROOT"}[kind] if random.random() < 0.9 \
             and kind in "nisdlo" else "$" + values.path(random)
     if kind == "n":
         return values.number(random)
@@ -111,6 +114,26 @@ SPECIAL = [
     lambda r, sub: {r.choice(["$ltrim", "$rtrim", "$trim"]): SON(input=sub("s"), **({"chars": r.choice(["a", "a ", ""])} if r.random() < 0.5 else {}))},
     lambda r, sub: {r.choice(["$regexFind", "$regexFindAll", "$regexMatch"]): SON(input=sub("s"), regex=r.choice(["a", "(a)(b)?", "^a", "[", "é", values.regex(r)]))},
     lambda r, sub: {r.choice(["$replaceOne", "$replaceAll"]): SON(input=sub("s"), find=sub("s"), replacement=r.choice(["", "zz"]))},
+    lambda r, sub: {"$getField": r.choice([SON(field=r.choice(["a", "b", "a.b", {"$literal": "$a"}, sub("s")]), input=sub("o")), "a", "a.b"])},
+    lambda r, sub: {"$unsetField": SON(field=r.choice(["a", "z", "a.b"]), input=sub("o"))},
+    lambda r, sub: {"$setField": SON(field=r.choice(["a", "z"]), input=sub("o"), value="$$REMOVE")},
+    lambda r, sub: {"$cond": SON([("if", sub("b")), ("then", sub()), ("else", r.choice([sub(), "$$REMOVE"]))])},
+    lambda r, sub: {"$switch": SON(branches=[SON(case=sub("b"), then=sub()), SON(case=sub("b"), then=sub())])},
+    lambda r, sub: {"$map": SON([("input", sub("l")), ("as", "e"), ("in", r.choice(["$$e", {"$add": ["$$e", "$n"]}, ["$$e", "$_id"], {"k": "$$e"}]))])},
+    lambda r, sub: {"$filter": SON([("input", sub("l")), ("as", "e"), ("cond", r.choice([{"$gt": ["$$e", "$n"]}, {"$ne": ["$$e", None]}])), ("limit", r.choice([1, 2, None, 0]))])},
+    lambda r, sub: {"$reduce": SON([("input", sub("l")), ("initialValue", []), ("in", {"$concatArrays": ["$$value", ["$$this"]]})])},
+    lambda r, sub: {"$zip": SON(inputs=[sub("l"), sub("l")], useLongestLength=True, defaults=[sub(), 0])},
+    lambda r, sub: {r.choice(["$median", "$percentile"]): SON(input=r.choice([sub("l"), [sub("n"), sub("n")]]), method="approximate", **r.choice([{}, {"p": [0.5, 0.9]}]))},
+    lambda r, sub: {"$convert": SON(input=sub(), to=r.choice(["binData", {"type": "binData", "subtype": 4}, "array", "object", "string", {"type": "string"}, "undefined"]),
+                                    **r.choice([{}, {"format": r.choice(["base64", "hex", "utf8", "uuid", "auto", "base64url"])}, {"onError": "bad"}]))},
+    lambda r, sub: {"$dateFromParts": SON(isoWeekYear=r.choice([2020, 1969]), isoWeek=r.choice([1, 53, 60]), isoDayOfWeek=r.choice([1, 7, 0]), hour=r.choice([0, 25]), **zone(r))},
+    lambda r, sub: {"$dateFromString": SON(dateString=r.choice([sub("s"), "2020-03-01", "12/31/2023 10:20", "2020-W05-2"]), format=r.choice(["%Y-%m-%d", "%m/%d/%Y %H:%M", "%G-W%V-%u", "%q"]), onNull="null", **zone(r))},
+    lambda r, sub: {"$dateTrunc": SON(date=sub("d"), unit="week", startOfWeek=r.choice(["mon", "sunday", "fri", "x"]), **zone(r))},
+    lambda r, sub: {"$dateDiff": SON(startDate=sub("d"), endDate=sub("d"), unit="week", startOfWeek=r.choice(["mon", "sunday", "fri"]), **zone(r))},
+    lambda r, sub: {"$dateToString": SON(date=sub("d"), **r.choice([{}, {"onNull": "null"}]), **zone(r))},
+    lambda r, sub: {r.choice(["$year", "$hour", "$dayOfWeek", "$week"]): SON(date=sub("d"), **zone(r))},
+    lambda r, sub: {r.choice(["$regexFind", "$regexFindAll", "$regexMatch"]): SON(input=sub("s"), regex=r.choice(["A", "^B", "a.c"]), options=r.choice(["i", "im", "sx", "q", ""]))},
+    lambda r, sub: {r.choice(["$setUnion", "$setIntersection"]): [sub("l")]},
     lambda r, sub: {"$getField": SON(field=r.choice(["a", "b", "a.b"]), input=sub("o"))},
     lambda r, sub: {"$setField": SON(field=r.choice(["a", "z"]), input=sub("o"), value=sub())},
     lambda r, sub: SON([("x", sub()), ("y", sub())]),
@@ -119,11 +142,11 @@ SPECIAL = [
 
 
 def zone(random):
-    return {"timezone": random.choice(ZONES)} if random.random() < 0.4 else {}
+    return {"timezone": random.choice(["nowhere"] if random.random() < 0.03 else ZONES)} if random.random() < 0.4 else {}
 
 
 def operators_that_give(kind):
-    number = [name for name in OPERATORS if OPERATORS[name][0] in "ni" and name not in ("$range",)]
+    number = [name for name in OPERATORS if OPERATORS[name][0] in "ni" and name not in ("$range", "$range ")]
     number += ["$size", "$strLenCP", "$indexOfArray", "$toInt", "$toLong", "$toDouble", "$toDecimal", "$hour", "$year", "$cmp"]
     return {
         "n": number,

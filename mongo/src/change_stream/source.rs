@@ -13,13 +13,14 @@ use super::{
 };
 use crate::{
     auth::Role,
-    call::{Call, type_name},
+    call::{Call, type_name, wrong_type},
     cursor::{Pull, Pulled, Source},
     failure::{Failure, Result},
     filtering::Surroundings,
     namespace::{self, Collection},
     pipeline::{NoCollections, Pipeline, Row, STAGES},
     service::Mongo,
+    stages::check_options,
 };
 
 /// What a stream watches.
@@ -55,6 +56,23 @@ impl Scope {
 const ALLOWED: &[&str] =
     &["$match", "$project", "$addFields", "$set", "$unset", "$replaceRoot", "$replaceWith", "$redact"];
 
+/// What a stream can be asked for. What a cluster's own machinery asks for changes nothing here: there are no shards whose chunks
+/// could move, and a collection keeps its identity.
+const OPTIONS: &[&str] = &[
+    "fullDocument",
+    "fullDocumentBeforeChange",
+    "resumeAfter",
+    "startAfter",
+    "startAtOperationTime",
+    "allChangesForCluster",
+    "showExpandedEvents",
+    "showSystemEvents",
+    "showMigrationEvents",
+    "allowToRunOnConfigDB",
+    "allowToRunOnSystemNS",
+    "matchCollectionUUIDForUpdateLookup",
+];
+
 /// An open stream.
 pub struct ChangeSource {
     pub(super) scope: Scope,
@@ -86,8 +104,10 @@ pub async fn open(
     stages: &RawArray,
 ) -> Result<ChangeSource> {
     let RawBsonRef::Document(options) = options else {
-        return Err(Failure::new(50808, "$changeStream stage expects a document as argument"));
+        let message = "$changeStream must take a nested object";
+        return Err(Failure::new(6188500, message));
     };
+    check_options("$changeStream", options, OPTIONS)?;
     if call.in_transaction() {
         return Err(Failure::new(263, "$changeStream cannot be used in a transaction"));
     }
@@ -151,6 +171,16 @@ pub async fn open(
         );
         return Err(Failure::bad_value(message));
     }
+    if !["off", "whenAvailable", "required"].contains(&wishes.before_change.as_str()) {
+        let message = format!(
+            "Enumeration value '{}' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.",
+            wishes.before_change
+        );
+        return Err(Failure::bad_value(message));
+    }
+    if matches!(options.get("showSystemEvents")?, Some(RawBsonRef::Boolean(true))) {
+        return Err(Failure::new(238, "$changeStream with showSystemEvents is not supported"));
+    }
     let (db, watched) = scope.watched();
     call.mongo.streams.begin_log(call.mongo, db, watched, call.now).await?;
     let pipeline = if rest.is_empty() { None } else { Some(Pipeline::parse(&rest, &surroundings.names())?) };
@@ -206,7 +236,12 @@ impl ChangeSource {
                 None => {}
             }
         }
-        if let Some(RawBsonRef::Timestamp(time)) = options.get("startAtOperationTime")? {
+        let start = match options.get("startAtOperationTime")? {
+            None => None,
+            Some(RawBsonRef::Timestamp(time)) => Some(time),
+            Some(other) => return Err(wrong_type("$changeStream.startAtOperationTime", other, "timestamp")),
+        };
+        if let Some(time) = start {
             let notes = call.mongo.engine.notes(u64::MAX).await?;
             if u64::from(time.time) < notes.forgotten_at {
                 return Err(too_old());

@@ -22,7 +22,7 @@ use crate::{
     namespace::{self, Collection},
     near::Near,
     output,
-    pipeline::{Collections, Pipeline, Row, mentions_metadata},
+    pipeline::{Collections, Pipeline, Row, filters_first, mentions_metadata},
     query::{Query, check_scores, hint_name},
     service::to_raw,
     sort::SortPattern,
@@ -165,6 +165,7 @@ async fn run_pipeline(
         None if near.is_none() => (None, stages.to_owned()),
         made => (made, skip_first(stages)?),
     };
+    let rest = filters_first(&rest, &surroundings.names()).unwrap_or(rest);
     let pipeline = Pipeline::parse(&rest, &surroundings.names())?;
     if pipeline.effect().is_some() && is_linearizable(call)? {
         return Err(Failure::new(72, "$out and $merge cannot be used with readConcern level linearizable"));
@@ -358,6 +359,11 @@ async fn on_view(call: &Call<'_>, view: &Collection, stages: &RawArray) -> Resul
 
 /// A `find` on a view, as the pipeline it stands for.
 pub async fn find_on_view(call: &Call<'_>, view: &Collection) -> Result<RawDocumentBuf> {
+    for option in ["showRecordId", "returnKey"] {
+        if call.flag(option)? {
+            return Err(Failure::new(168, format!("Option {option} not supported in aggregation.")));
+        }
+    }
     let mut stages = RawArrayBuf::new();
     if let Some(filter) = call.document("filter")? {
         stages.push(rawdoc! { "$match": filter.to_owned() });

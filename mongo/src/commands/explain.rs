@@ -6,10 +6,12 @@ use mayfly_engine::Direction;
 use super::{diagnostics::version, reply};
 use crate::{
     call::{Call, type_name},
+    expression::Names,
     failure::{Failure, Result},
     filter::Filter,
     filtering::Surroundings,
     namespace,
+    pipeline::filters_first,
     planner::Plan,
     query::{Query, hint_name},
     sort::SortPattern,
@@ -107,6 +109,8 @@ pub async fn pipeline(
     list: &RawArray,
     collation: Option<&RawDocument>,
 ) -> Result<RawDocumentBuf> {
+    let moved = filters_first(list, &Names::default());
+    let list = moved.as_deref().unwrap_or(list);
     let filter = match stages::first(list)? {
         Some(("$match", RawBsonRef::Document(filter))) => Some(filter),
         _ => None,

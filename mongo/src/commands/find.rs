@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use bson::{RawBsonRef, RawDocumentBuf};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use mayfly_engine::Container;
 
 use crate::{
     bounds::IndexBounds,
-    call::{Call, integer},
+    call::{Call, integer, wrong_type},
     capped::{Tail, is_capped},
     cursor::Cursor,
+    disclosed::Disclosed,
     failure::{Failure, Result},
     filter::Filter,
     filtering::Surroundings,
@@ -93,16 +94,6 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
         Some(filter) => Filter::parse(filter, &names)?,
         None => Filter::all(),
     };
-    for refused in ["returnKey", "showRecordId"] {
-        let used = match call.get(refused)? {
-            Some(RawBsonRef::Document(bounds)) => !bounds.is_empty(),
-            Some(RawBsonRef::Boolean(flag)) => flag,
-            _ => false,
-        };
-        if used {
-            return Err(Failure::new(238, format!("find with {refused} is not supported")));
-        }
-    }
     if call.flag("tailable")? && collection.as_ref().is_some_and(|collection| !is_capped(collection)) {
         let message = "error processing query: tailable cursor requested on non capped collection";
         return Err(Failure::bad_value(message));
@@ -131,5 +122,30 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
     query.projection = projection;
     query.bounds = bounds;
     query.hint = hint;
+    query.disclosed = disclosed(call, &query)?;
     Ok(query)
+}
+
+/// What is asked for of how documents are kept.
+fn disclosed(call: &Call<'_>, query: &Query) -> Result<Option<Disclosed>> {
+    let asked = |name: &str| match call.get(name)? {
+        None => Ok(false),
+        Some(RawBsonRef::Boolean(asked)) => Ok(asked),
+        Some(other) => Err(wrong_type(&format!("find.{name}"), other, "bool")),
+    };
+    let (id, key) = (asked("showRecordId")?, asked("returnKey")?);
+    // A container has many places where documents are made, each with numbers of its own; and no indexes that MongoDB knows.
+    let is_foreign = query.collection.as_ref().is_some_and(|found| !found.container.is_collection());
+    if (id || key) && is_foreign {
+        let message = "find with returnKey or showRecordId is not supported on a container of the NoSQL API";
+        return Err(Failure::new(238, message));
+    }
+    if key && query.surroundings.collation.is_some() {
+        return Err(Failure::new(238, "find with returnKey and a collation is not supported"));
+    }
+    let tells = |shown: &RawDocument| shown.as_bytes().windows(5).any(|bytes| bytes == b"$meta");
+    if key && call.document("projection")?.is_some_and(tells) {
+        return Err(Failure::new(238, "find with returnKey and $meta is not supported"));
+    }
+    Ok(if key { Some(Disclosed::Key) } else { id.then_some(Disclosed::RecordId) })
 }

@@ -175,12 +175,7 @@ fn divide(args: &Args<'_>) -> Result<Out> {
     if b.is_zero() {
         bail!(BAD_VALUE, "can't $divide by zero");
     }
-    match (a, b) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
-            done(Number::Decimal(a.to_decimal().divide(b.to_decimal())))
-        }
-        _ => done(Number::Double(a.to_f64() / b.to_f64())),
-    }
+    done(a.divide(b))
 }
 
 fn modulo(args: &Args<'_>) -> Result<Out> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::RawDocumentBuf;
 
-use super::window::SetWindowFields;
+use super::window::{SetWindowFields, sorted_by};
 use super::window_functions::{Column, linear_fill, locf};
 use super::{Parsed, Place, Stage, StageDefinition, each, options};
 use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, bail};
@@ -43,10 +43,10 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                 if !["locf", "linear"].contains(&method) {
                     bail!(6050202, "Method must be either 'locf' or 'linear'");
                 }
-                if pattern.is_none() {
+                if method == "linear" && pattern.as_ref().is_none_or(|pattern| pattern.len() != 1) {
                     bail!(
-                        if method == "linear" { 605001 } else { 6050204 },
-                        "$fill with a method needs a sortBy"
+                        605001,
+                        "$linearFill must be specified with a top level sortBy expression with exactly one element"
                     );
                 }
                 let column = match method {
@@ -71,7 +71,8 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if !outputs.is_empty() {
         let partition_by = partition(object, place.names)?;
-        stages.push(Box::new(SetWindowFields { partition_by, pattern, outputs }));
+        let sorted_by = sorted_by(pattern.as_ref())?;
+        stages.push(Box::new(SetWindowFields { partition_by, pattern, sorted_by, outputs }));
     }
     if fields(&values).next().is_some() {
         let projection = Projection::parse_add(&values, place.names)?;

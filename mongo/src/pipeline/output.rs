@@ -156,6 +156,12 @@ fn merge(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                 "BSON field '$merge.whenNotMatched' is the wrong type, expected type 'string'"
             ),
         };
+        // Nothing, or nothing but failures, would come of these.
+        if matches!(merge.when_matched, WhenMatched::KeepExisting | WhenMatched::Fail)
+            && !matches!(merge.when_not_matched, WhenNotMatched::Insert)
+        {
+            bail!(51181, "Combination of $merge modes 'whenMatched' and 'whenNotMatched' is not supported");
+        }
     }
     Ok(Parsed::Effect(parsed))
 }

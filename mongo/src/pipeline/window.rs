@@ -5,15 +5,15 @@
 
 use std::ops::Range;
 
-use super::unwind::with_nested;
 use super::window_functions::{Column, parse_function};
 use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition, options};
 use crate::calendar::Zone;
 use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, bail};
-use crate::expression::{Expression, Unit, add_unit, split_path};
+use crate::expression::{Expression, Names, Unit, add_unit, split_path};
 use crate::number::Number;
+use crate::projection::Projection;
 use crate::sort::SortPattern;
-use crate::values::{Ref, Value, as_integer, field, fields, items};
+use crate::values::{Ref, Value, as_double, as_integer, field, fields, items, type_name};
 
 pub(super) const STAGES: &[StageDefinition] =
     &[StageDefinition { name: "$setWindowFields", help: "fields computed over neighbours", parse }];
@@ -23,13 +23,15 @@ pub(super) struct Part<'a> {
     pub(super) documents: Vec<Row>,
     pub(super) keys: Vec<Vec<Value>>,
     pub(super) pattern: Option<&'a SortPattern>,
+    /// What stands in the field that a pattern of one field sorts by: for calculations an array is an array, and not its least item.
+    pub(super) sort_values: Vec<Option<Value>>,
     pub(super) run: Run<'a>,
 }
 
 impl Part<'_> {
-    /// The value that a document is sorted by, of a pattern with one field.
+    /// The value of the field that a document is sorted by, of a pattern with one field.
     pub(super) fn sort_value(&self, at: usize) -> Option<&Value> {
-        self.keys.get(at)?.first()
+        self.sort_values.get(at)?.as_ref()
     }
 }
 
@@ -90,6 +92,16 @@ impl Window {
         }
     }
 
+    /// Whether each document is in its own window.
+    pub(super) fn has_current(&self) -> bool {
+        let (Window::Documents(low, high) | Window::Range { low, high, .. }) = self;
+        let beyond = |bound: &Bound| match bound {
+            Bound::By(by) => as_double(by.as_raw_bson_ref()).unwrap_or(0.0),
+            _ => 0.0,
+        };
+        beyond(low) <= 0.0 && beyond(high) >= 0.0
+    }
+
     /// The places that the window of a document covers.
     pub(super) fn frame(&self, part: &Part<'_>, at: usize) -> Result<Range<usize>> {
         let count = part.documents.len();
@@ -107,22 +119,21 @@ impl Window {
                 Ok(start..end.max(start))
             }
             Window::Range { low, high, unit } => {
-                let own = part.sort_value(at).cloned().unwrap_or(Value::Null);
+                let own = measured(part.sort_value(at), *unit)?;
                 let from_current = *low == Bound::Current;
-                let low = moved(&own, low, *unit)?;
-                let high = moved(&own, high, *unit)?;
-                let compare = |place: usize, bound: &Value| {
-                    let value = part.sort_value(place).cloned().unwrap_or(Value::Null);
-                    part.run.context.compare(value.as_raw_bson_ref(), bound.as_raw_bson_ref())
+                let (low, high) = (moved(own, low, *unit), moved(own, high, *unit));
+                // Documents are in the order of this field, so those before a bound come first.
+                let before = |bound: &Value, or_at: bool| {
+                    part.sort_values.partition_point(|value| {
+                        let value = value.as_ref().map_or(Ref::Null, Value::as_raw_bson_ref);
+                        let order = part.run.context.compare(value, bound.as_raw_bson_ref());
+                        order.is_lt() || or_at && order.is_eq()
+                    })
                 };
-                let places = 0..count;
-                let start =
-                    places.clone().find(|place| low.as_ref().is_none_or(|low| compare(*place, low).is_ge()));
                 // Of equals, the window that begins with the current document begins with itself.
-                let start = if from_current { at } else { start.unwrap_or(count) };
-                let end =
-                    places.rev().find(|place| high.as_ref().is_none_or(|high| compare(*place, high).is_le()));
-                Ok(start..end.map_or(start, |end| (end + 1).max(start)))
+                let start = if from_current { at } else { low.map_or(0, |low| before(&low, false)) };
+                let end = high.map_or(count, |high| before(&high, true));
+                Ok(start..end.max(start))
             }
         }
     }
@@ -144,33 +155,49 @@ fn bounds(value: Ref<'_>) -> Result<(Bound, Bound)> {
     }
 }
 
-/// A sort value moved by a bound; none is no bound.
-fn moved(own: &Value, bound: &Bound, unit: Option<Unit>) -> Result<Option<Value>> {
-    let by = match bound {
-        Bound::Unbounded => return Ok(None),
-        Bound::Current => return Ok(Some(own.clone())),
-        Bound::By(by) => by,
-    };
+/// A sort value that distances can be measured from.
+fn measured(own: Option<&Value>, unit: Option<Unit>) -> Result<&Value> {
     match (own, unit) {
-        (Value::DateTime(date), Some(unit)) => {
-            let amount = as_integer(by.as_raw_bson_ref()).unwrap_or(0);
-            let millis = add_unit(date.timestamp_millis(), unit, amount, &Zone::UTC).unwrap_or(i64::MAX);
-            Ok(Some(Value::DateTime(bson::DateTime::from_millis(millis))))
-        }
-        (Value::DateTime(_), None) => {
-            bail!(5429513, "Invalid range: Expected the sortBy field to be a number, but it was a date")
-        }
-        (own, None) => match (Number::of(own.as_raw_bson_ref()), Number::of(by.as_raw_bson_ref())) {
-            (Some(own), Some(by)) => Ok(Some(own.add(by).value())),
-            _ => bail!(5429414, "Invalid range: Expected the sortBy field to be a number"),
-        },
-        _ => bail!(5429414, "Invalid range: Expected the sortBy field to be a date"),
+        (Some(own @ Value::DateTime(_)), Some(_)) => Ok(own),
+        (own, Some(_)) => bail!(
+            5429513,
+            "Invalid range: Expected the sortBy field to be a Date, but it was {}",
+            own.map_or("missing", |own| type_name(own.as_raw_bson_ref()))
+        ),
+        (Some(Value::DateTime(_)), None) => bail!(
+            5429413,
+            "Invalid range: For windows that involve date or time ranges, a unit must be provided."
+        ),
+        (Some(own), None) if Number::of(own.as_raw_bson_ref()).is_some() => Ok(own),
+        (own, None) => bail!(
+            5429414,
+            "Invalid range: Expected the sortBy field to be a number, but it was {}",
+            own.map_or("missing", |own| type_name(own.as_raw_bson_ref()))
+        ),
     }
+}
+
+/// A sort value moved by a bound; none is no bound.
+fn moved(own: &Value, bound: &Bound, unit: Option<Unit>) -> Option<Value> {
+    let by = match bound {
+        Bound::Unbounded => return None,
+        Bound::Current => return Some(own.clone()),
+        Bound::By(by) => by.as_raw_bson_ref(),
+    };
+    if let (Value::DateTime(date), Some(unit)) = (own, unit) {
+        let amount = as_integer(by).unwrap_or(0);
+        let millis = add_unit(date.timestamp_millis(), unit, amount, &Zone::UTC).unwrap_or(i64::MAX);
+        return Some(Value::DateTime(bson::DateTime::from_millis(millis)));
+    }
+    let moved = Number::of(own.as_raw_bson_ref()).zip(Number::of(by)).map(|(own, by)| own.add(by).value());
+    Some(moved.unwrap_or_else(|| own.clone()))
 }
 
 pub(super) struct SetWindowFields {
     pub(super) partition_by: Option<Expression>,
     pub(super) pattern: Option<SortPattern>,
+    /// The one field of the pattern.
+    pub(super) sorted_by: Option<Expression>,
     pub(super) outputs: Vec<(Vec<String>, Column)>,
 }
 
@@ -227,10 +254,19 @@ fn parse(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
         if bounded && pattern.is_none() {
             bail!(5339901, "Document-based bounds require a sortBy");
         }
-        let sorted = pattern.is_some();
-        outputs.push((path, parse_function(function, operand, window, sorted, place.names)?));
+        let sort_fields = pattern.as_ref().map(SortPattern::len);
+        outputs.push((path, parse_function(function, operand, window, sort_fields, place.names)?));
     }
-    Ok(Parsed::Stage(Box::new(SetWindowFields { partition_by, pattern, outputs })))
+    let sorted_by = sorted_by(pattern.as_ref())?;
+    Ok(Parsed::Stage(Box::new(SetWindowFields { partition_by, pattern, sorted_by, outputs })))
+}
+
+/// The field of a pattern that has only one.
+pub(super) fn sorted_by(pattern: Option<&SortPattern>) -> Result<Option<Expression>> {
+    match pattern.and_then(SortPattern::paths).as_deref() {
+        Some([(path, _)]) => Expression::parse(Ref::String(&format!("${path}")), &Names::default()).map(Some),
+        _ => Ok(None),
+    }
 }
 
 impl Stage for SetWindowFields {
@@ -276,23 +312,35 @@ impl Operator for WindowOperator<'_> {
         });
         let mut rest = std::mem::take(&mut self.held).into_iter().peekable();
         while let Some((value, key, document)) = rest.next() {
-            let mut part = Part { documents: vec![document], keys: vec![key], pattern, run: self.run };
+            let mut part = Part {
+                documents: vec![document],
+                keys: vec![key],
+                pattern,
+                sort_values: Vec::new(),
+                run: self.run,
+            };
             while let Some((_, key, document)) =
                 rest.next_if(|(next, ..)| context.equal(next.as_raw_bson_ref(), value.as_raw_bson_ref()))
             {
                 part.documents.push(document);
                 part.keys.push(key);
             }
+            if let Some(sorted_by) = &self.stage.sorted_by {
+                let values = part.documents.iter().map(|row| sorted_by.evaluate(row, context));
+                part.sort_values = values.collect::<Result<_>>()?;
+            }
             let mut columns = Vec::new();
             for (path, column) in &self.stage.outputs {
                 columns.push((path, column(&part)?.into_iter()));
             }
             for mut row in part.documents {
+                let mut values = Vec::new();
                 for (path, column) in &mut columns {
                     if let Some(Some(value)) = column.next() {
-                        row.document = with_nested(&row, path, Some(value));
+                        values.push((path.as_slice(), value));
                     }
                 }
+                row.document = Projection::set(values)?.apply(&row, context)?;
                 out.push(row);
             }
         }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::accumulators::find;
 use super::window::{Bound, Part, Window};
 use crate::decimal::Decimal;
-use crate::error::{FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
+use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, bail};
 use crate::expression::{Env, Expr, Names, Scope, Unit, parse_expression};
-use crate::values::{Ref, Value, as_double, as_integer, field, fields, is_nullish, items};
+use crate::number::{Number, Sum};
+use crate::values::{Ref, Value, as_integer, field, fields, is_nullish, items, type_name};
 
 /// Computes a value (or nothing) for every document of a part.
 pub(super) type Column = Box<dyn Fn(&Part<'_>) -> Result<Vec<Option<Value>>> + Send + Sync>;
@@ -32,11 +33,11 @@ pub(super) fn parse_function(
     name: &str,
     operand: Ref<'_>,
     window: Option<Window>,
-    sorted: bool,
+    sort_fields: Option<usize>,
     names: &Names,
 ) -> Result<Column> {
     let needs_order = |code: i32| {
-        if !sorted {
+        if sort_fields.is_none() {
             bail!(code, "{name} requires a sortBy");
         }
         Ok(())
@@ -47,6 +48,12 @@ pub(super) fn parse_function(
         }
         Ok(())
     };
+    let not_allowed = || {
+        if window.is_some() {
+            bail!(FAILED_TO_PARSE, "'window' field is not allowed in {name}");
+        }
+        Ok(())
+    };
     match name {
         "$rank" | "$denseRank" | "$documentNumber" => {
             match operand {
@@ -54,7 +61,12 @@ pub(super) fn parse_function(
                 _ => bail!(5371603, "{name} must be specified with '{{}}' as the value"),
             }
             no_window()?;
-            needs_order(5371602)?;
+            if sort_fields != Some(1) {
+                bail!(
+                    5371602,
+                    "{name} must be specified with a top level sortBy expression with exactly one element"
+                );
+            }
             Ok(rank(name.to_string()))
         }
         "$shift" => {
@@ -63,9 +75,14 @@ pub(super) fn parse_function(
             shift(operand, names)
         }
         "$derivative" | "$integral" => {
-            needs_order(5371602)?;
-            let window = window.unwrap_or(Window::WHOLE);
-            slope_or_area(name, operand, window, names)
+            needs_order(FAILED_TO_PARSE)?;
+            if sort_fields != Some(1) {
+                bail!(FAILED_TO_PARSE, "{name} requires a non-compound sortBy");
+            }
+            if name == "$derivative" && window.is_none() {
+                bail!(FAILED_TO_PARSE, "$derivative requires explicit window bounds");
+            }
+            slope_or_area(name, operand, window.unwrap_or(Window::WHOLE), names)
         }
         "$expMovingAvg" => {
             needs_order(5371602)?;
@@ -76,11 +93,18 @@ pub(super) fn parse_function(
             covariance(operand, window.unwrap_or(Window::WHOLE), name == "$covarianceSamp", names)
         }
         "$locf" => {
+            not_allowed()?;
             let input = Arc::new(parse_expression(operand, &mut Scope::new(names))?);
             Ok(locf(input))
         }
         "$linearFill" => {
-            needs_order(605001)?;
+            not_allowed()?;
+            if sort_fields != Some(1) {
+                bail!(
+                    605001,
+                    "$linearFill must be specified with a top level sortBy expression with exactly one element"
+                );
+            }
             let input = Arc::new(parse_expression(operand, &mut Scope::new(names))?);
             Ok(linear_fill(input))
         }
@@ -191,14 +215,6 @@ fn shift(operand: Ref<'_>, names: &Names) -> Result<Column> {
     }))
 }
 
-/// A sort value as a number: of dates, in milliseconds.
-fn position(part: &Part<'_>, at: usize) -> Option<f64> {
-    match part.sort_value(at)? {
-        Value::DateTime(date) => Some(date.timestamp_millis() as f64),
-        value => as_double(value.as_raw_bson_ref()),
-    }
-}
-
 fn slope_or_area(name: &str, operand: Ref<'_>, window: Window, names: &Names) -> Result<Column> {
     let Ref::Document(object) = operand else { bail!(FAILED_TO_PARSE, "{name} expects an object") };
     for (key, _) in fields(object) {
@@ -213,52 +229,114 @@ fn slope_or_area(name: &str, operand: Ref<'_>, window: Window, names: &Names) ->
     let unit = match field(object, "unit") {
         None => None,
         Some(Ref::String(unit)) => match Unit::parse(unit)? {
-            Unit::Year | Unit::Quarter | Unit::Month => bail!(5490704, "unit must be 'week' or smaller"),
-            unit => Some(unit.millis() as f64),
+            Unit::Year | Unit::Quarter | Unit::Month => bail!(5490710, "unit must be 'week' or smaller"),
+            unit => Some(Number::Long(unit.millis())),
         },
         Some(_) => bail!(FAILED_TO_PARSE, "'unit' must be a string"),
     };
-    let area = name == "$integral";
+    let compute = if name == "$integral" { area } else { slope };
     Ok(Box::new(move |part| {
         let values = evaluated(part, &input)?;
-        let number =
-            |at: usize| values.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
-        for at in 0..part.documents.len() {
-            let is_date = matches!(part.sort_value(at), Some(Value::DateTime(_)));
-            if is_date && unit.is_none() {
-                bail!(5624901, "$derivative and $integral need a 'unit' where the sortBy is a date");
-            }
-            if !is_date && unit.is_some() {
-                bail!(5624900, "$derivative and $integral with 'unit' expect the sortBy field to be a date");
-            }
-        }
-        let scale = unit.unwrap_or(1.0);
-        let mut column = Vec::new();
-        for at in 0..part.documents.len() {
-            let frame = window.frame(part, at)?;
-            if area && frame.len() < 2 {
-                column.push(Some(Value::Int32(0)));
-                continue;
-            }
-            let value = if area {
-                let pairs = frame.clone().zip(frame.clone().skip(1));
-                let parts = pairs.map(|(a, b)| {
-                    let width = (position(part, b)? - position(part, a)?) / scale;
-                    Some((number(a)? + number(b)?) / 2.0 * width)
-                });
-                parts.collect::<Option<Vec<_>>>().map(|parts| parts.iter().sum())
-            } else if frame.len() < 2 {
-                None
-            } else {
-                let (first, last) = (frame.start, frame.end - 1);
-                let width = position(part, last).zip(position(part, first)).map(|(b, a)| (b - a) / scale);
-                let rise = number(last).zip(number(first)).map(|(b, a)| b - a);
-                rise.zip(width).filter(|(_, width)| *width != 0.0).map(|(rise, width)| rise / width)
-            };
-            column.push(Some(value.map_or(Value::Null, Value::Double)));
-        }
-        Ok(column)
+        let frames = (0..part.documents.len()).map(|at| window.frame(part, at));
+        frames
+            .map(|frame| {
+                let frame = frame?;
+                let points: Vec<_> = frame.map(|at| (part.sort_value(at), values.get(at))).collect();
+                let points = points.into_iter().map(|(x, y)| (x, y.and_then(Option::as_ref)));
+                compute(&points.collect::<Vec<_>>(), unit).map(Some)
+            })
+            .collect()
     }))
+}
+
+/// Where a document stands in the order, and its value.
+type Point<'a> = (Option<&'a Value>, Option<&'a Value>);
+
+/// How far two values are apart, of numbers or of dates.
+fn apart(to: &Value, from: &Value) -> Result<Number> {
+    let numbers = Number::of(to.as_raw_bson_ref()).zip(Number::of(from.as_raw_bson_ref()));
+    match (to, from, numbers) {
+        (_, _, Some((to, from))) => Ok(to.subtract(from)),
+        (Value::DateTime(to), Value::DateTime(from), _) => {
+            match to.timestamp_millis().checked_sub(from.timestamp_millis()) {
+                Some(millis) => Ok(Number::Long(millis)),
+                None => bail!(15, "overflow in $subtract"),
+            }
+        }
+        _ => bail!(
+            TYPE_MISMATCH,
+            "can't $subtract {} from {}",
+            type_name(from.as_raw_bson_ref()),
+            type_name(to.as_raw_bson_ref())
+        ),
+    }
+}
+
+/// The slope from the first point of a window to its last.
+fn slope(points: &[Point<'_>], unit: Option<Number>) -> Result<Value> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Ok(Value::Null) };
+    let is_date = |point: &Point<'_>| matches!(point.0, Some(Value::DateTime(_)));
+    let is_number = |point: &Point<'_>| point.0.is_some_and(|x| Number::of(x.as_raw_bson_ref()).is_some());
+    match unit {
+        Some(_) if !is_date(first) || !is_date(last) => {
+            bail!(5624900, "$derivative with 'unit' expects the sortBy field to be a Date")
+        }
+        None if is_date(first) || is_date(last) => {
+            bail!(5624901, "$derivative where the sortBy is a Date requires an 'unit'")
+        }
+        None if !is_number(first) || !is_number(last) => {
+            bail!(5624902, "$derivative (with no 'unit') expects the sortBy field to be numeric")
+        }
+        _ => {}
+    }
+    let known = |value: Option<&Value>| is_nullish(value.map(Value::as_raw_bson_ref));
+    let (Some(low), Some(high), false, false) = (first.1, last.1, known(first.1), known(last.1)) else {
+        bail!(5624903, "$derivative input must not be null or missing")
+    };
+    let (Some(from), Some(to)) = (first.0, last.0) else { return Ok(Value::Null) };
+    let (rise, width) = (apart(high, low)?, apart(to, from)?);
+    if width.is_zero() {
+        return Ok(Value::Null);
+    }
+    let slope = rise.divide(width);
+    Ok(unit.map_or(slope, |unit| slope.multiply(unit)).value())
+}
+
+/// The area under the points of a window.
+fn area(points: &[Point<'_>], unit: Option<Number>) -> Result<Value> {
+    let mut known = Vec::new();
+    for (x, y) in points {
+        let y = y.and_then(|y| Number::of(y.as_raw_bson_ref()));
+        let is_place =
+            |x: &&Value| matches!(x, Value::DateTime(_)) || Number::of(x.as_raw_bson_ref()).is_some();
+        let (Some(x), Some(y)) = (x.filter(is_place), y) else {
+            bail!(
+                5423900,
+                "The input value of $integral window function must be a vector of 2 value, the first value must be numeric \
+                 or date type and the second must be numeric."
+            )
+        };
+        match (x, unit) {
+            (Value::DateTime(_), Some(_)) => {}
+            (_, Some(_)) => bail!(5423901, "$integral with 'unit' expects the sortBy field to be a Date"),
+            (Value::DateTime(_), None) => {
+                bail!(5423902, "$integral (with no 'unit') expects the sortBy field to be numeric")
+            }
+            _ => {}
+        }
+        known.push((x, y));
+    }
+    if known.is_empty() {
+        return Ok(Value::Null);
+    }
+    let mut sum = Sum::default();
+    for ((from, low), (to, high)) in known.iter().zip(known.iter().skip(1)) {
+        let mut ends = Sum::default();
+        ends.add(*low);
+        ends.add(*high);
+        sum.add(ends.total().multiply(apart(to, from)?).divide(Number::Int(2)));
+    }
+    Ok(unit.map_or(sum.total(), |unit| sum.total().divide(unit)).value())
 }
 
 fn moving_average(operand: Ref<'_>, names: &Names) -> Result<Column> {
@@ -274,61 +352,74 @@ fn moving_average(operand: Ref<'_>, names: &Names) -> Result<Column> {
             Some(n) if n > 0 => Decimal::from_i64(2).divide(Decimal::from_i64(n.saturating_add(1))),
             _ => bail!(FAILED_TO_PARSE, "'N' field must be an integer greater than zero"),
         },
-        (None, Some(alpha)) => match as_double(alpha) {
-            Some(alpha) if alpha > 0.0 && alpha < 1.0 => Decimal::exactly(alpha),
+        (None, Some(alpha)) => match Number::of(alpha).map(|alpha| (alpha.to_f64(), alpha.to_decimal())) {
+            Some((near, alpha)) if near > 0.0 && near < 1.0 => alpha,
             _ => bail!(FAILED_TO_PARSE, "'alpha' must be between 0 and 1 (exclusive)"),
         },
         _ => bail!(FAILED_TO_PARSE, "$expMovingAvg requires either 'N' or 'alpha'"),
     };
     let rest = Decimal::from_i64(1).subtract(alpha);
     Ok(Box::new(move |part| {
-        let mut average: Option<Decimal> = None;
+        // Calculated with decimals throughout; told as one from the first that is met.
+        let (mut average, mut is_decimal): (Option<Decimal>, _) = (None, false);
         let values = evaluated(part, &input)?.into_iter();
         Ok(values
             .map(|value| {
-                let number = value.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
-                if let Some(number) = number.map(Decimal::exactly) {
+                if let Some(number) = value.as_ref().and_then(|value| Number::of(value.as_raw_bson_ref())) {
+                    is_decimal |= matches!(number, Number::Decimal(_));
+                    let number = number.to_decimal();
                     let moved = |average: Decimal| number.multiply(alpha).add(average.multiply(rest));
                     average = Some(average.map_or(number, moved));
                 }
-                Some(average.map_or(Value::Null, |average| Value::Double(average.to_f64())))
+                Some(match average {
+                    None => Value::Null,
+                    Some(average) if is_decimal => Number::Decimal(average).value(),
+                    Some(average) => Value::Double(average.to_f64()),
+                })
             })
             .collect())
     }))
 }
 
 fn covariance(operand: Ref<'_>, window: Window, sample: bool, names: &Names) -> Result<Column> {
-    let Ref::Array(list) = operand else {
-        bail!(FAILED_TO_PARSE, "covariance takes an array of two expressions")
-    };
-    let parsed: Vec<_> =
-        items(list).map(|item| parse_expression(item, &mut Scope::new(names))).collect::<Result<_>>()?;
-    if parsed.len() != 2 {
-        bail!(FAILED_TO_PARSE, "covariance takes an array of two expressions");
-    }
+    let input = parse_expression(operand, &mut Scope::new(names))?;
     Ok(Box::new(move |part| {
-        let columns: Vec<_> = parsed.iter().map(|input| evaluated(part, input)).collect::<Result<_>>()?;
-        let number = |column: usize, at: usize| {
-            columns.get(column)?.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()))
+        let pair = |value: Option<Value>| {
+            let Some(Value::Array(list)) = value else { return None };
+            match items(&list).map(Number::of).collect::<Vec<_>>().as_slice() {
+                [Some(x), Some(y)] => Some((*x, *y)),
+                _ => None,
+            }
         };
+        let pairs: Vec<_> = evaluated(part, &input)?.into_iter().map(pair).collect();
         let mut out = Vec::new();
         for at in 0..part.documents.len() {
-            let pairs: Vec<(f64, f64)> =
-                window.frame(part, at)?.filter_map(|at| number(0, at).zip(number(1, at))).collect();
-            let count = pairs.len() as f64;
-            let divisor = if sample { count - 1.0 } else { count };
-            // One after the other, as MongoDB does it: the last digit depends on the way.
-            let (mut x, mut y, mut sum) = (0.0, 0.0, 0.0);
-            for (place, pair) in pairs.iter().enumerate() {
-                let (count, far) = ((place + 1) as f64, pair.0 - x);
-                x += far / count;
-                y += (pair.1 - y) / count;
-                sum += far * (pair.1 - y);
-            }
-            out.push(Some(if divisor > 0.0 { Value::Double(sum / divisor) } else { Value::Null }));
+            let seen = pairs.get(window.frame(part, at)?).unwrap_or_default().iter().flatten();
+            out.push(Some(covariance_of(seen, sample)));
         }
         Ok(out)
     }))
+}
+
+/// The covariance of pairs, one after the other, as MongoDB does it: the last digit depends on the way.
+fn covariance_of<'a>(pairs: impl Iterator<Item = &'a (Number, Number)>, sample: bool) -> Value {
+    let (mut x, mut y, mut sum, mut endless) = (Sum::default(), Sum::default(), Sum::default(), false);
+    for (a, b) in pairs {
+        if !a.to_f64().is_finite() || !b.to_f64().is_finite() {
+            endless = true;
+            continue;
+        }
+        let far = a.subtract(x.mean().unwrap_or(Number::Int(0)));
+        x.add(*a);
+        y.add(*b);
+        sum.add(far.multiply(b.subtract(y.mean().unwrap_or(Number::Int(0)))));
+    }
+    match (sum.count, sample) {
+        (0, _) | (1, true) => Value::Null,
+        (1, false) => Value::Double(0.0),
+        _ if endless => Value::Double(f64::NAN),
+        (count, _) => sum.total().divide(Number::Long(count - i64::from(sample))).value(),
+    }
 }
 
 pub(super) fn locf(input: Arc<Expr>) -> Column {
@@ -350,16 +441,31 @@ pub(super) fn linear_fill(input: Arc<Expr>) -> Column {
     Box::new(move |part| {
         let mut values = evaluated(part, &input)?;
         let mut known: Option<usize> = None;
+        let mut dates: Option<bool> = None;
         for at in 0..values.len() {
-            if position(part, at).is_none() {
-                bail!(TYPE_MISMATCH, "Value of the sortBy field must be numeric or a date");
+            let is_date = match part.sort_value(at) {
+                Some(Value::DateTime(_)) => true,
+                Some(value) if Number::of(value.as_raw_bson_ref()).is_some() => false,
+                other => bail!(
+                    TYPE_MISMATCH,
+                    "Value of the sortBy field must be numeric or a date, but found {}",
+                    other.map_or("missing", |value| type_name(value.as_raw_bson_ref()))
+                ),
+            };
+            if *dates.get_or_insert(is_date) != is_date {
+                bail!(TYPE_MISMATCH, "Conflicting sort value types: numbers and dates");
             }
             let Some(Some(value)) = values.get(at) else { continue };
-            if is_nullish(Some(value.as_raw_bson_ref())) {
+            let value = value.as_raw_bson_ref();
+            if is_nullish(Some(value)) {
                 continue;
             }
-            if as_double(value.as_raw_bson_ref()).is_none() {
-                bail!(TYPE_MISMATCH, "Value to be filled must be numeric or nullish");
+            if Number::of(value).is_none() {
+                bail!(
+                    TYPE_MISMATCH,
+                    "Value to be filled must be numeric or nullish, but found {}",
+                    type_name(value)
+                );
             }
             if let Some(before) = known {
                 fill_between(part, &mut values, before, at)?;
@@ -372,51 +478,83 @@ pub(super) fn linear_fill(input: Arc<Expr>) -> Column {
 
 fn fill_between(part: &Part<'_>, values: &mut [Option<Value>], from: usize, to: usize) -> Result<()> {
     let number = |values: &[Option<Value>], at: usize| {
-        values.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()))
+        values.get(at)?.as_ref().and_then(|value| Number::of(value.as_raw_bson_ref()))
     };
-    let (Some(a), Some(b)) = (number(values, from), number(values, to)) else { return Ok(()) };
-    let (Some(start), Some(end)) = (position(part, from), position(part, to)) else { return Ok(()) };
-    if start == end {
+    let (Some(low), Some(high)) = (number(values, from), number(values, to)) else { return Ok(()) };
+    let (Some(start), Some(end)) = (part.sort_value(from), part.sort_value(to)) else { return Ok(()) };
+    let width = apart(end, start)?;
+    if width.is_zero() {
         bail!(6050106, "There can be no repeated values in the sort field");
     }
+    let slope = high.subtract(low).divide(width);
     for at in from + 1..to {
-        if let (Some(place), Some(here)) = (values.get_mut(at), position(part, at)) {
-            *place = Some(Value::Double(a + (here - start) * (b - a) / (end - start)));
+        if let (Some(place), Some(here)) = (values.get_mut(at), part.sort_value(at)) {
+            *place = Some(low.add(apart(here, start)?.multiply(slope)).value());
         }
     }
     Ok(())
 }
 
+/// What `$minMaxScaler` is told.
+const SCALER_OPTIONS: [&str; 3] = ["input", "min", "max"];
+
 fn scaler(operand: Ref<'_>, window: Window, names: &Names) -> Result<Column> {
-    let Ref::Document(object) = operand else { bail!(FAILED_TO_PARSE, "$minMaxScaler expects an object") };
+    let Ref::Document(object) = operand else { bail!(TYPE_MISMATCH, "$minMaxScaler expects an object") };
+    if let Some((name, _)) = fields(object).find(|(name, _)| !SCALER_OPTIONS.contains(name)) {
+        bail!(40415, "BSON field 'root.$minMaxScaler.{name}' is an unknown field.");
+    }
     let Some(input) = field(object, "input") else {
-        bail!(FAILED_TO_PARSE, "$minMaxScaler requires an 'input'")
+        bail!(MISSING_FIELD, "BSON field 'root.$minMaxScaler.input' is missing but a required field")
     };
     let input = parse_expression(input, &mut Scope::new(names))?;
-    let bound = |name: &str, default: f64| match field(object, name) {
-        None => Ok(default),
-        Some(value) => match as_double(value) {
-            Some(value) => Ok(value),
-            None => bail!(FAILED_TO_PARSE, "$minMaxScaler '{name}' must be a number"),
-        },
+    let bound = |value: Ref<'_>| match Number::of(value) {
+        Some(number) => Ok(number),
+        None => bail!(FAILED_TO_PARSE, "'min' and 'max' of $minMaxScaler must be of a numeric type"),
     };
-    let (low, high) = (bound("min", 0.0)?, bound("max", 1.0)?);
-    if low >= high {
-        bail!(FAILED_TO_PARSE, "$minMaxScaler 'min' must be less than 'max'");
+    let (low, high) = match (field(object, "min"), field(object, "max")) {
+        (None, None) => (Number::Int(0), Number::Int(1)),
+        (Some(low), Some(high)) => (bound(low)?, bound(high)?),
+        _ => bail!(
+            FAILED_TO_PARSE,
+            "Only one of 'min' and 'max' were specified as an argument to $minMaxScaler. Neither or both must be specified"
+        ),
+    };
+    if low.to_f64() >= high.to_f64() {
+        bail!(
+            FAILED_TO_PARSE,
+            "the 'max' must be strictly greater than 'min', as arguments to $minMaxScaler"
+        );
     }
+    if !window.has_current() {
+        bail!(FAILED_TO_PARSE, "the window of $minMaxScaler must have the current document in it");
+    }
+    let span = high.subtract(low);
     Ok(Box::new(move |part| {
         let values = evaluated(part, &input)?;
-        let number =
-            |at: usize| values.get(at)?.as_ref().and_then(|value| as_double(value.as_raw_bson_ref()));
+        let number = |at: usize| {
+            let value = values.get(at).and_then(Option::as_ref);
+            match value.and_then(|value| Number::of(value.as_raw_bson_ref())) {
+                Some(number) => Ok(number),
+                None => bail!(
+                    10487001,
+                    "'input' argument to $minMaxScaler must evaluate to a numeric type, got: {}",
+                    value.map_or("missing", |value| type_name(value.as_raw_bson_ref()))
+                ),
+            }
+        };
+        let order = |a: &Number, b: &Number| {
+            part.run.context.compare(a.value().as_raw_bson_ref(), b.value().as_raw_bson_ref())
+        };
         let mut out = Vec::new();
         for at in 0..values.len() {
-            let frame: Vec<f64> = window.frame(part, at)?.filter_map(number).collect();
-            let (least, most) =
-                frame.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(*v), m.max(*v)));
-            out.push(Some(match number(at) {
-                None => bail!(10487001, "$minMaxScaler needs numbers"),
-                Some(_) if most == least => Value::Double(low),
-                Some(value) => Value::Double((value - least) / (most - least) * (high - low) + low),
+            let seen = window.frame(part, at)?.map(number).collect::<Result<Vec<_>>>()?;
+            let value = number(at)?;
+            let least = seen.iter().copied().min_by(order).unwrap_or(value);
+            let most = seen.iter().copied().max_by(order).unwrap_or(value);
+            let width = most.subtract(least);
+            out.push(Some(match width.is_zero() {
+                true => low.value(),
+                false => value.subtract(least).divide(width).multiply(span).add(low).value(),
             }));
         }
         Ok(out)

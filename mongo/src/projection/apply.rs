@@ -26,6 +26,8 @@ impl Tree {
         out: &mut RawDocumentBuf,
     ) -> Result<()> {
         let mut done = vec![false; self.fields.len()];
+        // Items of arrays come after the fields that are kept, like what is computed.
+        let mut late = vec![None; self.fields.len()];
         for (name, value) in fields(document) {
             let at = self.fields.iter().position(|(field, _)| field == name);
             let Some((at, action)) = at.and_then(|at| Some((at, &self.fields.get(at)?.1))) else {
@@ -41,14 +43,15 @@ impl Tree {
             if let Some(done) = done.get_mut(at) {
                 *done = true;
             }
-            if let Some(value) = action.apply(value, kind, position, env)? {
-                put(out, name, value);
+            let value = action.apply(value, kind, position, env)?;
+            match (action, late.get_mut(at)) {
+                (Action::ElemMatch(_), Some(late)) if kind == ProjectionKind::Inclusion => *late = value,
+                _ => value.into_iter().for_each(|value| put(out, name, value)),
             }
         }
-        for ((name, action), done) in self.fields.iter().zip(done) {
-            if !done && let Some(value) = action.create(kind, env)? {
-                put(out, name, value);
-            }
+        for (((name, action), done), late) in self.fields.iter().zip(done).zip(late) {
+            let value = if done { late } else { action.create(kind, env)? };
+            value.into_iter().for_each(|value| put(out, name, value));
         }
         Ok(())
     }

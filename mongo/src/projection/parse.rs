@@ -4,9 +4,9 @@ use bson::RawDocument;
 
 use super::{Action, Projection, ProjectionKind, Tree};
 use crate::error::{BAD_VALUE, MongoError, Result, bail};
-use crate::expression::{Names, Scope, is_expression, parse_expression, split_path};
+use crate::expression::{Expr, Names, Scope, is_expression, parse_expression, split_path};
 use crate::filter::Filter;
-use crate::values::{Ref, as_double, fields, is_number, is_truthy, items, put};
+use crate::values::{Ref, Value, as_double, fields, is_number, is_truthy, items, put};
 
 /// Whose projection it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ struct Parser<'a> {
     modified: bool,
     computed: bool,
     positional: bool,
+    /// Items of arrays are asked for: beside fields that are left out, or like fields that are kept.
+    elements: bool,
     tree: Tree,
 }
 
@@ -40,6 +42,7 @@ impl<'a> Parser<'a> {
             modified: false,
             computed: false,
             positional: false,
+            elements: false,
             tree: Tree::default(),
         }
     }
@@ -127,7 +130,7 @@ impl<'a> Parser<'a> {
                 let (mut wrapped, mut inner) = (bson::RawDocumentBuf::new(), bson::RawDocumentBuf::new());
                 put(&mut inner, "$elemMatch", operand);
                 put(&mut wrapped, "a", inner);
-                self.included.get_or_insert(full.to_string());
+                self.elements = true;
                 self.add(&path, Action::ElemMatch(Filter::parse(&wrapped, &Names::default())?))
             }
             Some(("$meta", _)) if self.dialect == Dialect::Find => {
@@ -176,8 +179,9 @@ impl<'a> Parser<'a> {
     }
 
     fn finish(self) -> Result<Projection> {
-        let Parser { dialect, filter, included, excluded, modified, computed, positional, mut tree, .. } =
+        let Parser { dialect, filter, included, excluded, modified, computed, positional, elements, .. } =
             self;
+        let mut tree = self.tree;
         let id = tree
             .fields
             .iter()
@@ -186,11 +190,15 @@ impl<'a> Parser<'a> {
         let kind = match dialect {
             Dialect::Add => ProjectionKind::Addition,
             _ if included.is_some() || computed => ProjectionKind::Inclusion,
+            _ if elements && excluded.is_none() => ProjectionKind::Inclusion,
             // Parts and scores of fields are shown beside all others, unless `_id` is asked for by name.
             _ if excluded.is_some() || id == Some(true) => ProjectionKind::Exclusion,
             _ if modified && id.is_none() => ProjectionKind::Exclusion,
             _ => ProjectionKind::Inclusion,
         };
+        if positional && let Some(name) = filter.and_then(Filter::of_whole_documents) {
+            bail!(224, "{name} is not allowed in this context");
+        }
         if positional && kind == ProjectionKind::Exclusion {
             bail!(BAD_VALUE, "Cannot use a positional projection in an exclusion");
         }
@@ -281,6 +289,14 @@ pub(super) fn add_fields(specification: &RawDocument, names: &Names) -> Result<P
         _ => error,
     })?;
     parser.finish()
+}
+
+pub(super) fn set(values: Vec<(&[String], Value)>) -> Result<Projection> {
+    let mut tree = Tree::default();
+    for (path, value) in values {
+        insert(&mut tree, path, Action::Compute(Expr::Constant(Some(value))), path)?;
+    }
+    Ok(Projection { kind: ProjectionKind::Addition, tree, positional: None })
 }
 
 pub(super) fn exclude(paths: &[String]) -> Result<Projection> {

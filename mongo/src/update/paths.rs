@@ -49,13 +49,17 @@ pub(super) fn resolve<'a>(
 }
 
 /// Numbers by value, everything else by bytes.
-fn compare_paths(a: &[String], b: &[String]) -> Ordering {
-    let part = |a: &String, b: &String| match (parse_index(a), parse_index(b)) {
+/// The order in which fields are set: numbers by what they count.
+pub(crate) fn compare_names(a: &str, b: &str) -> Ordering {
+    match (parse_index(a), parse_index(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
         _ => a.cmp(b),
-    };
+    }
+}
+
+fn compare_paths(a: &[String], b: &[String]) -> Ordering {
     for (a, b) in a.iter().zip(b) {
-        let ordering = part(a, b);
+        let ordering = compare_names(a, b);
         if ordering != Ordering::Equal {
             return ordering;
         }

@@ -336,3 +336,23 @@ fn what_did_not_fit_into_a_batch_expires_too() {
         }
     }
 }
+
+#[test]
+fn a_record_id_grows_and_stays() {
+    use bson::doc;
+    let mut server = Ours::start();
+    server.run(&doc! { "insert": "c", "documents": [{ "_id": 5 }, { "_id": 3 }] });
+    server.run(&doc! { "insert": "c", "documents": [{ "_id": 4 }] });
+    let mut ids = || -> Vec<i64> {
+        let found = server.run(&doc! { "find": "c", "projection": { "_id": 1 }, "showRecordId": true });
+        let batch = found.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
+        server.run(
+            &doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } }, "multi": true }] },
+        );
+        batch.iter().map(|found| found.as_document().unwrap().get_i64("$recordId").unwrap()).collect()
+    };
+    // In the order of `_id`: 3, 4, 5.
+    let before = ids();
+    assert!(before[2] < before[0] && before[0] < before[1], "{before:?}");
+    assert_eq!(ids(), before);
+}
