@@ -219,8 +219,11 @@ pub struct Left {
 pub struct Record<'a> {
     pub number: u64,
     pub seqno: u64,
-    pub writes: Vec<(Space, &'a [u8], Option<&'a [u8]>)>,
+    pub writes: Vec<Written<'a>>,
 }
+
+/// A key, and its value if it was not deleted.
+type Written<'a> = (Space, &'a [u8], Option<&'a [u8]>);
 
 /// Why a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -442,7 +445,7 @@ fn push_write(out: &mut Vec<u8>, space: Space, key: &[u8], value: Option<&[u8]>)
     }
 }
 
-fn read_writes(mut bytes: &[u8]) -> Option<Vec<(Space, &[u8], Option<&[u8]>)>> {
+fn read_writes(mut bytes: &[u8]) -> Option<Vec<Written<'_>>> {
     let mut writes = Vec::new();
     while let Some((kind, rest)) = bytes.split_first() {
         let space = if kind & LARGE == 0 { Space::Small } else { Space::Large };
