@@ -1,27 +1,30 @@
 //! A store in a directory of this machine: log-structured trees from the fjall library, and a committer of ours.
 //!
 //! ```text
-//!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large, journal)
-//!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ │
+//!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large)
+//!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ log.rs, then │
 //!   reclaim ─────────────────────▶ reclaim.rs ───────────▶ │
 //!                                            merging.rs ──▶ │
 //!                                            directory.rs: whose directory is it, is it free
 //! ```
 //!
 //! Reads go straight to the trees on the caller's thread. Writes go through one thread that joins whatever waits
-//! into one journal write and one sync; that thread is also what makes guards cheap, as nobody else writes.
+//! into one record of the log and one sync; that thread is also what makes guards cheap, as nobody else writes.
 //!
 //! Holds: what was acknowledged survives a killed process in every mode, and a lost machine as far as
 //! [`Durability`] says. After a failed write the store only reads.
 
 mod committer;
 mod directory;
+mod former;
 mod group;
+mod log;
 mod merging;
 mod queue;
 mod reclaim;
 mod retire;
 mod trees;
+mod unflushed;
 mod view;
 mod withered;
 
@@ -34,11 +37,21 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use self::{committer::Committer, directory::Directory, reclaim::Reclaim, trees::Trees, view::Moment};
+use self::{
+    committer::{Committer, Logged},
+    directory::Directory,
+    log::{Broken, Log, Record},
+    reclaim::Reclaim,
+    trees::Trees,
+    unflushed::Unflushed,
+    view::Moment,
+};
 use crate::{
     Result,
     batch::check_scan,
-    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency, Withered},
+    store::{
+        Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Space, Stats, Store, Urgency, Withered,
+    },
 };
 
 /// Keys that one batch of a clear removes: small enough that clients hardly notice one in their group.
@@ -94,11 +107,16 @@ impl EmbeddedStore {
     /// [`Error::Unusable`](crate::Error::Unusable), and left as it is.
     pub fn open(path: &Path, options: EmbeddedOptions) -> Result<Self> {
         let open = |folder: &Path| Trees::open(path, folder, &options);
-        let directory = Directory::open(path, |folder| open(folder).map(drop))?;
+        let mut directory = Directory::open(path, |folder| open(folder).map(drop))?;
+        if directory.is_former() {
+            let trees = open(&directory.tree())?;
+            former::renew(path, &mut directory, trees)?;
+        }
         let trees = open(&directory.tree())?;
+        let logged = recover(path, &directory.log(), &trees)?;
         let moment = Moment::of(&trees);
         let committer =
-            Committer::start(trees.clone(), moment.clone(), options.durability).map_err(|error| {
+            Committer::start(trees.clone(), moment.clone(), logged, options.durability).map_err(|error| {
                 directory::unusable(
                     path,
                     format_args!("cannot be written to: no thread could be started: {error}"),
@@ -121,7 +139,6 @@ impl EmbeddedStore {
         Reclaim {
             trees: self.trees.clone(),
             inlet: self.committer.inlet(),
-            tree_path: self.directory.tree(),
             turn: self.reclaiming.clone(),
             withered,
         }
@@ -137,6 +154,60 @@ impl EmbeddedStore {
                 .await?;
         }
         Ok(Cleared { keys: keys.len(), more })
+    }
+}
+
+/// Opens the log and puts into the trees what their tables do not have.
+fn recover(path: &Path, folder: &Path, trees: &Trees) -> Result<Logged> {
+    let refuse = |broken| match broken {
+        Broken::Io(error) => directory::unusable(
+            path,
+            format_args!("cannot be opened: its log: {error}. Check its permissions and free space"),
+        ),
+        Broken::Damaged(_) => directory::damaged(path, &broken.to_string()),
+    };
+    let (log, left) = Log::open(folder).map_err(refuse)?;
+    let mut unflushed = Unflushed::default();
+    if let Some(seqno) = left.seqno {
+        trees.go_on_after(seqno);
+    }
+    let flushed = [Space::Small, Space::Large].map(|space| trees.flushed_seqno(space));
+    let flushed = |space| flushed[usize::from(space == Space::Large)];
+    let replayed = left.replay(|record: Record<'_>| {
+        for (space, key, value) in record.writes {
+            if flushed(space).is_none_or(|flushed| record.seqno > flushed) {
+                unflushed.wrote(space, record.number);
+                trees.apply(
+                    space,
+                    Bytes::copy_from_slice(key),
+                    value.map(Bytes::copy_from_slice),
+                    record.seqno,
+                );
+            }
+        }
+        for space in [Space::Small, Space::Large] {
+            if trees.is_full(space) && trees.seal(space).map_err(Recovering::Store)? {
+                unflushed.sealed(space);
+            }
+        }
+        Ok(())
+    });
+    match replayed {
+        Ok(()) => Ok(Logged { log, unflushed }),
+        Err(Recovering::Log(broken)) => Err(refuse(broken)),
+        Err(Recovering::Store(error)) => Err(error),
+    }
+}
+
+/// Why what is left in the log could not be put into the trees.
+enum Recovering {
+    Log(Broken),
+    Store(crate::Error),
+}
+
+impl From<Broken> for Recovering {
+    fn from(broken: Broken) -> Self {
+        Self::Log(broken)
     }
 }
 

@@ -263,7 +263,7 @@ async fn reclaiming_disturbs_nobody() {
         let store = store.clone();
         reclaims.spawn(async move { store.reclaim().await.unwrap() });
     }
-    let (mut count, mut next_copy) = (0, 64);
+    let (mut count, mut next_copy) = (0, 4);
     let mut killed = Vec::new();
     while !reclaims.is_empty() {
         store.commit(put(&format!("meanwhile {count}"))).await.unwrap();
@@ -384,11 +384,11 @@ fn unusable_directories_are_left_alone() {
     let cases: [Case; 9] = [
         ("foreign", |path| fs::write(path.join("notes.txt"), "mine").unwrap(), "not one of Mayfly's"),
         ("foreign folder", |path| fs::create_dir(path.join("tree")).unwrap(), "not one of Mayfly's"),
-        ("newer", |path| rewrite(path, "MAYFLY 2\n"), "newer version"),
+        ("newer", |path| rewrite(path, "MAYFLY 3\n"), "newer version"),
         ("older than any", |path| rewrite(path, "MAYFLY 0\n"), "damaged"),
         ("garbage", |path| rewrite(path, "\u{0}\u{1}nonsense"), "damaged"),
         ("empty version file", |path| rewrite(path, ""), "damaged"),
-        ("cut version file", |path| rewrite(path, "MAYFLY 1"), "damaged"),
+        ("cut version file", |path| rewrite(path, "MAYFLY 2"), "damaged"),
         ("version file missing", version_file_missing, "not one of Mayfly's"),
         ("tree missing", tree_missing, "damaged"),
     ];
@@ -434,6 +434,88 @@ fn damage_is_refused() {
     }
 }
 
+/// Bytes of the log that are not those that were synced are refused, and left as they are.
+#[tokio::test]
+async fn a_damaged_log_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path());
+    for number in 0..10 {
+        store.commit(put(&number.to_string())).await.unwrap();
+    }
+    store.close().unwrap();
+    let log = folder.path().join("log/1");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let message = refusal(folder.path());
+    assert!(message.contains("damaged: its log"), "{message}");
+    assert_eq!(fs::read(&log).unwrap(), bytes);
+}
+
+/// A directory from before there was a log opens, loses nothing, and what is deleted then stays deleted.
+#[tokio::test]
+async fn the_former_format_is_brought_up_to_date() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1");
+    let small = |name: &str| Key { space: Space::Small, ..key(name) };
+    for times_opened in [1, 2] {
+        let folder = TempDir::new().unwrap();
+        copy_all(&fixture, folder.path()).unwrap();
+        for _ in 1..times_opened {
+            drop(open(folder.path()));
+        }
+        let store = open(folder.path());
+        assert_eq!(fs::read(folder.path().join("MAYFLY")).unwrap(), b"MAYFLY 2\n");
+        assert_eq!(store.get(&small("table")).await.unwrap().as_deref(), Some(&b"small"[..]));
+        assert_eq!(store.get(&small("journal")).await.unwrap().as_deref(), Some(&b"small"[..]));
+        assert_eq!(store.get(&key("table")).await.unwrap().as_deref(), Some(&[7; 2000][..]));
+        assert_eq!(store.get(&key("journal")).await.unwrap().as_deref(), Some(&[8; 2000][..]));
+        assert!(store.get(&small("gone")).await.unwrap().is_none());
+        let advance = Advance { counter: small("counter"), stamp: 5, tally: [0, 0] };
+        let advanced = store.commit(Batch { advances: vec![advance], ..Batch::default() }).await.unwrap();
+        assert_eq!((advanced.counters[0].seq, advanced.counters[0].tally), (2, [1, 2]));
+
+        let all = ["table", "journal", "counter"];
+        let deletes = all.iter().flat_map(|name| [small(name), key(name)]).collect();
+        store.commit(Batch { deletes, ..Batch::default() }).await.unwrap();
+        store.reclaim().await.unwrap();
+        store.close().unwrap();
+        let store = open(folder.path());
+        for name in all {
+            assert!(store.get(&small(name)).await.unwrap().is_none(), "{name}");
+            assert!(store.get(&key(name)).await.unwrap().is_none(), "{name}");
+        }
+    }
+}
+
+/// A tree that is hardly written to does not keep the log from being let go.
+#[tokio::test]
+async fn the_log_stays_short() {
+    let folder = TempDir::new().unwrap();
+    let store = open_as(folder.path(), Durability::None);
+    let small = Key { space: Space::Small, ..key("once") };
+    let once = Put { key: small.clone(), value: vec![1], marks: vec![] };
+    store.commit(Batch { puts: vec![once], ..Batch::default() }).await.unwrap();
+    for round in 0..200_u64 {
+        let at = |number: u64| noise_at(Space::Large, number);
+        let value = |number: u64| noise(number).repeat(2);
+        let puts =
+            (0..200).map(|number| Put { key: at(number), value: value(round + number), marks: vec![] });
+        store.commit(Batch { puts: puts.collect(), ..Batch::default() }).await.unwrap();
+    }
+    let log = folder.path().join("log");
+    let bytes: u64 = fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert!(bytes < 120 * 1024 * 1024, "{bytes} bytes");
+    let copy = TempDir::new().unwrap();
+    store.close().unwrap();
+    copy_all(folder.path(), copy.path()).unwrap();
+    let store = open(copy.path());
+    assert!(store.get(&small).await.unwrap().is_some());
+    for number in 0..200 {
+        let value = store.get(&noise_at(Space::Large, number)).await.unwrap();
+        assert_eq!(value.as_deref(), Some(&noise(199 + number).repeat(2)[..]), "{number}");
+    }
+}
+
 /// A first start that was cut short is finished or begun again by the next.
 #[tokio::test]
 async fn creation_can_be_interrupted_anywhere() {
@@ -445,6 +527,8 @@ async fn creation_can_be_interrupted_anywhere() {
         },
         |path| {
             version_file_missing(path);
+            // Made after the file that was not written.
+            fs::remove_dir_all(path.join("log")).unwrap();
             fs::rename(path.join("tree"), path.join("tree.new")).unwrap();
             fs::write(path.join("MAYFLY.new"), "MAY").unwrap();
         },

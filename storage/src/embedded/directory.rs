@@ -1,9 +1,10 @@
 //! The data directory: is it ours, do we know its format, is it free.
 //!
 //! ```text
-//!   MAYFLY      "MAYFLY 1\n": ours, and the format of what is beside it
+//!   MAYFLY      "MAYFLY 2\n": ours, and the format of what is beside it
 //!   lock        held while a process has the directory open
-//!   tree/       the trees and the journal
+//!   tree/       the trees
+//!   log/        the log, made when the store is opened
 //!   tree.new/   the same while a first start is making it
 //! ```
 //!
@@ -22,12 +23,16 @@ use std::{
 use crate::{Error, Result};
 
 /// The format this version writes. Raised whenever an older version could not read what we write.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// The format before there was a log (`former.rs`).
+const FORMER: u32 = 1;
 
 const VERSION_FILE: &str = "MAYFLY";
 const VERSION_FILE_NEW: &str = "MAYFLY.new";
 const LOCK_FILE: &str = "lock";
 const TREE: &str = "tree";
+const LOG: &str = "log";
 const TREE_NEW: &str = "tree.new";
 
 /// What may lie in a directory that nothing was stored in yet. `lost+found` is in the root of a fresh volume.
@@ -37,6 +42,7 @@ const UNFINISHED: [&str; 4] = [VERSION_FILE_NEW, LOCK_FILE, TREE_NEW, "lost+foun
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
+    is_former: bool,
     /// Let go when dropped, also by a process that is killed.
     _lock: File,
 }
@@ -45,10 +51,10 @@ pub struct Directory {
 enum Look {
     /// Nothing was ever stored here.
     Fresh,
-    /// A store, complete.
-    Ours,
+    /// A store, complete, of this format.
+    Ours(u32),
     /// A store whose last step of creation is missing.
-    Unnamed,
+    Unnamed(u32),
 }
 
 impl Directory {
@@ -60,12 +66,15 @@ impl Directory {
         // Looked at before anything is written, so that a foreign directory stays untouched.
         look(path)?;
         fs::create_dir_all(path).map_err(cannot)?;
-        let directory = Self { path: path.to_owned(), _lock: lock(path)? };
+        let mut directory = Self { path: path.to_owned(), is_former: false, _lock: lock(path)? };
         // And again under the lock: another process may have been quicker.
         match look(path)? {
             Look::Fresh => directory.create(make)?,
-            Look::Unnamed => directory.name_tree().map_err(cannot)?,
-            Look::Ours => {}
+            Look::Unnamed(format) => {
+                directory.is_former = format == FORMER;
+                directory.name_tree().map_err(cannot)?;
+            }
+            Look::Ours(format) => directory.is_former = format == FORMER,
         }
         Ok(directory)
     }
@@ -75,7 +84,24 @@ impl Directory {
         self.path.join(TREE)
     }
 
-    /// Bytes that all files take on disk. Counts blocks where the system tells, as journals are made sparse.
+    /// Where the log is.
+    pub fn log(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+
+    /// Whether it is of the format before this one.
+    pub fn is_former(&self) -> bool {
+        self.is_former
+    }
+
+    /// Raises the format to the one this version writes.
+    pub fn raise_format(&mut self) -> io::Result<()> {
+        self.write_version()?;
+        self.is_former = false;
+        Ok(())
+    }
+
+    /// Bytes that all files take on disk. Counts blocks where the system tells, as the library's journal is sparse.
     pub fn disk_bytes(&self) -> u64 {
         let mut bytes = 0;
         let mut folders = vec![self.path.clone()];
@@ -149,10 +175,10 @@ fn look(path: &Path) -> Result<Look> {
     let has = |name: &str| names.iter().any(|found| found == name);
 
     if has(VERSION_FILE) {
-        check_version(path)?;
+        let format = check_version(path)?;
         return match (has(TREE), has(TREE_NEW)) {
-            (true, _) => Ok(Look::Ours),
-            (false, true) => Ok(Look::Unnamed),
+            (true, _) => Ok(Look::Ours(format)),
+            (false, true) => Ok(Look::Unnamed(format)),
             (false, false) => Err(damaged(path, "its folder `tree` is missing")),
         };
     }
@@ -168,14 +194,14 @@ fn look(path: &Path) -> Result<Look> {
     ))
 }
 
-fn check_version(path: &Path) -> Result<()> {
+fn check_version(path: &Path) -> Result<u32> {
     let text = fs::read(path.join(VERSION_FILE))
         .map_err(|error| damaged(path, &format!("its file `{VERSION_FILE}` cannot be read: {error}")))?;
     let format = std::str::from_utf8(&text).ok().and_then(|text| {
         text.strip_prefix(VERSION_FILE)?.strip_prefix(' ')?.strip_suffix('\n')?.parse().ok()
     });
     match format {
-        Some(FORMAT) => Ok(()),
+        Some(known @ FORMER..=FORMAT) => Ok(known),
         Some(newer) if newer > FORMAT => Err(unusable(
             path,
             format_args!(
@@ -185,13 +211,6 @@ fn check_version(path: &Path) -> Result<()> {
         )),
         _ => Err(damaged(path, &format!("its file `{VERSION_FILE}` does not say what it should"))),
     }
-}
-
-/// Bytes that the journals in a tree folder take on disk.
-pub fn journal_bytes(tree: &Path) -> u64 {
-    let entries = fs::read_dir(tree).into_iter().flatten().flatten();
-    let journals = entries.filter(|entry| entry.path().extension().is_some_and(|is| is == "jnl"));
-    journals.filter_map(|entry| entry.metadata().ok()).map(|metadata| allocated(&metadata)).sum()
 }
 
 /// A directory that is ours but not whole.
@@ -219,8 +238,8 @@ fn lock(path: &Path) -> Result<File> {
     }
 }
 
-/// Makes a rename in `folder` durable, where a folder can be opened as a file at all.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+/// Makes what files are in `folder` durable, where a folder can be opened as a file at all.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     match cfg!(unix) {
         true => File::open(folder)?.sync_all(),
         false => Ok(()),

@@ -1,4 +1,4 @@
-//! One group of batches on its way into the trees: decides each batch, then writes all accepted ones at once.
+//! One group of batches on its way into the trees: decides each batch, then gives all accepted ones out at once.
 //!
 //! A batch is judged against the trees as changed by the batches before it in the same group, which are not in
 //! the trees yet. So the group keeps what it is about to write, by key, and looks there first. Counter rows that
@@ -8,14 +8,13 @@
 //!   look up a key:   this group's writes ──▶ counter rows in memory ──▶ the tree
 //! ```
 //!
-//! Holds: one key has one write per group (the journal gives all of them the same number), and a refused batch
+//! Holds: one key has one write per group (all of them get the same number), and a refused batch
 //! leaves no trace.
 
 use std::collections::HashMap;
 
 use ahash::RandomState;
 use bytes::Bytes;
-use fjall::{OwnedWriteBatch, PersistMode};
 
 use super::trees::{PerSpace, Trees, failed};
 use crate::{
@@ -75,28 +74,18 @@ impl Ledger {
         Ok(Committed { counters })
     }
 
-    /// Writes all that was accepted. `false` when there was nothing to write.
-    pub fn flush(&mut self, trees: &Trees, mode: PersistMode) -> Result<bool> {
-        let count = self.writes.small.len() + self.writes.large.len() + self.raised.len();
-        let mut out = OwnedWriteBatch::with_capacity(trees.db.clone(), count).durability(Some(mode));
+    /// All that was accepted, to be written: by space, and in order, as neighbours in a tree are found faster one after the other.
+    pub fn take(&mut self) -> PerSpace<Vec<(Bytes, Option<Bytes>)>> {
+        let mut taken: PerSpace<Vec<_>> = PerSpace::default();
         for space in [Space::Small, Space::Large] {
-            let tree = trees.of.of(space);
-            // In order: neighbours in a tree are found faster one after the other.
-            let mut writes: Vec<_> = self.writes.of_mut(space).drain().collect();
-            writes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            for (key, value) in writes {
-                match value {
-                    Some(value) => out.insert(tree, key, value),
-                    None => out.remove(tree, key),
-                }
-            }
+            taken.of_mut(space).extend(self.writes.of_mut(space).drain());
         }
         for (space, key) in self.raised.drain(..) {
             // Not there, or done, if the row was deleted after it was raised, or deleted and raised again.
             let row = self.counters.of_mut(space).get_mut(&key).filter(|row| row.raised);
             if let Some(row) = row {
                 row.raised = false;
-                out.insert(trees.of.of(space), key, row.counter.encode());
+                taken.of_mut(space).push((key, Some(Bytes::copy_from_slice(&row.counter.encode()))));
             }
         }
         for rows in [&mut self.counters.small, &mut self.counters.large] {
@@ -104,9 +93,9 @@ impl Ledger {
                 rows.clear();
             }
         }
-        let any = !out.is_empty();
-        out.commit().map_err(failed)?;
-        Ok(any)
+        taken.small.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        taken.large.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        taken
     }
 
     fn holds(&self, trees: &Trees, guard: &Guard) -> Result<bool> {

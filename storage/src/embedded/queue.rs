@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 
 use crate::{
     Error, Result,
-    store::{Batch, Committed, Urgency},
+    store::{Batch, Committed, Space, Urgency},
 };
 
-/// Batches that share a journal write. At some 40 µs each this bounds how long the first one waits for the others.
+/// Batches that share a record of the log. At some 40 µs each this bounds how long the first one waits for the others.
 const GROUP_BATCHES_MAX: usize = 256;
 
 /// The same in bytes, for large documents: a few milliseconds of a slow disk.
@@ -27,12 +27,25 @@ pub struct Job {
     pub reply: oneshot::Sender<Result<Committed>>,
 }
 
+/// What else there is to do for the one thread that writes, once it has written what waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// Make everything durable.
+    Sync,
+    /// Have what is in memory flushed.
+    Seal(Space),
+    /// Give back files of the log that are not needed.
+    ShrinkLog,
+}
+
+/// An errand and who waits for its end.
+pub type Asked = (Errand, oneshot::Sender<Result<()>>);
+
 /// What the committer does in one go.
 #[derive(Default)]
 pub struct Group {
     pub jobs: Vec<Job>,
-    /// Callers of `sync`.
-    pub syncs: Vec<oneshot::Sender<Result<()>>>,
+    pub errands: Vec<Asked>,
     /// Whether the interval between two syncs is over.
     pub sync_due: bool,
 }
@@ -41,7 +54,7 @@ pub struct Group {
 struct Waiting {
     foreground: VecDeque<Job>,
     background: VecDeque<Job>,
-    syncs: Vec<oneshot::Sender<Result<()>>>,
+    errands: Vec<Asked>,
     sync_due: bool,
     closed: Option<Closed>,
 }
@@ -77,12 +90,12 @@ impl Queue {
         Ok(())
     }
 
-    pub fn push_sync(&self, reply: oneshot::Sender<Result<()>>) -> Result<()> {
+    pub fn ask(&self, errand: Errand, reply: oneshot::Sender<Result<()>>) -> Result<()> {
         let mut waiting = self.waiting.lock();
         if waiting.closed.is_some() {
             return Err(Error::Poisoned);
         }
-        waiting.syncs.push(reply);
+        waiting.errands.push((errand, reply));
         self.changed.notify_one();
         Ok(())
     }
@@ -133,7 +146,7 @@ impl Queue {
 impl Waiting {
     fn take_group(&mut self) -> Option<Group> {
         let mut group = Group {
-            syncs: mem::take(&mut self.syncs),
+            errands: mem::take(&mut self.errands),
             sync_due: mem::take(&mut self.sync_due),
             ..Group::default()
         };
@@ -143,7 +156,7 @@ impl Waiting {
         let background_max = if group.jobs.is_empty() { GROUP_BATCHES_MAX } else { 1 };
         let mut background_bytes = 0;
         take_while_room(&mut self.background, &mut group.jobs, &mut background_bytes, background_max);
-        (!group.jobs.is_empty() || !group.syncs.is_empty() || group.sync_due).then_some(group)
+        (!group.jobs.is_empty() || !group.errands.is_empty() || group.sync_due).then_some(group)
     }
 
     /// Answers everyone with "closed after a failure". A caller that went away needs none.
@@ -151,7 +164,7 @@ impl Waiting {
         for job in self.foreground.into_iter().chain(self.background) {
             let _ = job.reply.send(Err(Error::Poisoned));
         }
-        for reply in self.syncs {
+        for (_, reply) in self.errands {
             let _ = reply.send(Err(Error::Poisoned));
         }
     }
@@ -172,7 +185,7 @@ fn take_while_room(from: &mut VecDeque<Job>, to: &mut Vec<Job>, bytes: &mut usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Key, Put, Slot, Space};
+    use crate::store::{Key, Put, Slot};
 
     fn push(queue: &Queue, urgency: Urgency, value_bytes: usize) {
         let key = Key { space: Space::Large, slot: Slot(0), bytes: vec![1] };
@@ -236,7 +249,7 @@ mod tests {
         let (reply, _) = oneshot::channel();
         assert!(matches!(queue.push(Job { batch: Batch::default(), reply }), Err(Error::Poisoned)));
         let (reply, _) = oneshot::channel();
-        assert!(matches!(queue.push_sync(reply), Err(Error::Poisoned)));
+        assert!(matches!(queue.ask(Errand::Sync, reply), Err(Error::Poisoned)));
         assert!(queue.next_group().is_none());
         // Closing in order afterwards does not hide the failure.
         queue.close(Closed::Orderly);

@@ -8,7 +8,7 @@
 //!   stir, flush   the marks lie in tables, and the store's own snapshot is past them
 //!   merge         marks and what they hide are gone; twice if values are left in files that are full of holes
 //!   stir, flush   the store's own snapshot is past the merge: files that are not referred to are removed
-//!   fill, flush   the journal is begun anew; the library does so at 64 MB and not before
+//!   shrink        the log is begun anew
 //! ```
 //!
 //! A sweep is a flush and a merge of one tree, from which withered rows are left out.
@@ -23,7 +23,6 @@
 //! takes in no more than 30 memtables while it is merged, so under full load a merge of minutes would hold up writes.
 
 use std::{
-    path::PathBuf,
     sync::Arc,
     thread::{self, Builder},
     time::Duration,
@@ -35,7 +34,7 @@ use tokio::sync::oneshot;
 
 use super::{
     committer::Inlet,
-    directory::journal_bytes,
+    queue::Errand,
     trees::{Trees, failed},
 };
 use crate::{
@@ -46,17 +45,8 @@ use crate::{
 /// Holes in files of values that are worth a second merge, which moves keys and what lives in those files.
 const HOLES_BYTES_MIN: u64 = 4 * 1024 * 1024;
 
-/// A journal that is worth being filled up to be let go: some three bytes written for each that comes back.
-const JOURNAL_BYTES_MIN: u64 = 16 * 1024 * 1024;
-
-/// Where the library begins a new journal, and some more for what we cannot see of its use.
-const JOURNAL_FULL_BYTES: u64 = 66 * 1024 * 1024;
-
-/// The length of the key that no caller can have. What fills the journal is made of it, at one batch each: small
-/// enough that nobody notices one in their group, large enough that filling takes few.
-const STIR_BYTES: usize = 32 * 1024;
-
-const _: () = assert!(STIR_BYTES > KEY_BYTES_MAX);
+/// The length of the key that no caller can have.
+const STIR_BYTES: usize = KEY_BYTES_MAX + 1;
 
 const BOTH: [Space; 2] = [Space::Small, Space::Large];
 
@@ -64,20 +54,12 @@ const BOTH: [Space; 2] = [Space::Small, Space::Large];
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Looks at a flush: a minute. One takes a second; if it takes this long a worker failed, and none will do it.
-const FLUSH_LOOKS_MAX: usize = 6000;
-
-/// Looks at a journal that should go: half a second. It may have to stay for what was written meanwhile.
-const JOURNAL_LOOKS_MAX: usize = 50;
-
-/// Flushes to let a journal go. It goes when each tree has a table with something younger; a merge that happens to
-/// end just then may take that away again.
-const JOURNAL_FLUSHES_MAX: usize = 3;
+pub const FLUSH_LOOKS_MAX: usize = 6000;
 
 /// Everything it takes.
 pub struct Reclaim {
     pub trees: Trees,
     pub inlet: Inlet,
-    pub tree_path: PathBuf,
     /// Held while one is under way.
     pub turn: Arc<Mutex<()>>,
     /// What to leave out of the merge.
@@ -108,7 +90,7 @@ impl Reclaim {
         self.flush(&BOTH)?;
         self.merge()?;
         self.flush(&BOTH)?;
-        self.renew_journal()
+        self.inlet.ask(Errand::ShrinkLog)
     }
 
     /// Merges the trees that have withered rows, without those. Who only wants space is served by the one who is at it; a
@@ -130,8 +112,9 @@ impl Reclaim {
     /// Puts everything written so far into tables, and lets go of files that no snapshot needs.
     fn flush(&self, spaces: &[Space]) -> Result<()> {
         self.stir(spaces)?;
-        for tree in spaces.iter().map(|space| self.trees.of.of(*space)) {
-            tree.rotate_memtable().map_err(failed)?;
+        for space in spaces {
+            self.inlet.ask(Errand::Seal(*space))?;
+            let tree = self.trees.of.of(*space);
             if !comes_true(FLUSH_LOOKS_MAX, || tree.sealed_memtable_count() == 0) {
                 return Err(Error::Failed("giving space back: a flush does not end".to_owned()));
             }
@@ -149,35 +132,6 @@ impl Reclaim {
             merge(&self.trees.of.large)?;
         }
         Ok(())
-    }
-
-    /// Makes the library begin a new journal: it does when one is full, so this fills it. The disk sees no more
-    /// journal than in daily use.
-    fn renew_journal(&self) -> Result<()> {
-        if !self.only_one_journal()? {
-            return Ok(());
-        }
-        let used = journal_bytes(&self.tree_path);
-        if used < JOURNAL_BYTES_MIN {
-            return Ok(());
-        }
-        for _ in 0..JOURNAL_FULL_BYTES.saturating_sub(used) / STIR_BYTES as u64 {
-            self.stir(&[Space::Small])?;
-        }
-        self.flush(&BOTH)?;
-        self.only_one_journal().map(drop)
-    }
-
-    /// Lets full journals go. Whether none is left but the one that is being written.
-    fn only_one_journal(&self) -> Result<bool> {
-        let is_one = || self.trees.db.journal_count() == 1;
-        for _ in 0..JOURNAL_FLUSHES_MAX {
-            if comes_true(JOURNAL_LOOKS_MAX, is_one) {
-                return Ok(true);
-            }
-            self.flush(&BOTH)?;
-        }
-        Ok(is_one())
     }
 
     /// Writes something that nobody can see, and moves the store's own snapshot on to the present.

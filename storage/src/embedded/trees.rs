@@ -1,7 +1,8 @@
 //! The two trees under an embedded store, and the sizes they run with.
 //!
 //! [`Space::Small`] is a plain tree; [`Space::Large`] keeps its values in separate files, so that compaction
-//! moves keys and not documents. Both share one journal, one block cache and one set of workers.
+//! moves keys and not documents. Both share one block cache and one set of workers; the library's journal stays empty
+//! (`log.rs`).
 //!
 //! Holds: sizes stand here, with their reasons, and nowhere else.
 
@@ -11,8 +12,10 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode, compaction::Leveled,
+    AbstractTree, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
+    compaction::Leveled,
 };
 
 use super::{EmbeddedOptions, directory, withered::Sweeping};
@@ -43,9 +46,9 @@ const HOLES_SHARE_OF_FILES: f32 = 1.0;
 /// bench, took 100 MB more, and doubled the longest stall; less means more and smaller files to compact.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How much journal may lie on disk. All of it is read at the next start: 0.4 s in the bench. The least that the
-/// library takes.
-const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Memtables of a tree that wait for their flush, and runs of tables that wait to be merged, before writes wait as well.
+const SEALED_MAX: usize = 4;
+const RUNS_MAX: usize = 30;
 
 /// Threads of the library: the first one flushes, the others would merge, which is done in `merging.rs`.
 ///
@@ -112,7 +115,6 @@ impl Trees {
         let db = Database::builder(folder)
             .with_compaction_filter_factories(Arc::new(filter_of))
             .cache_size(options.cache_bytes)
-            .max_journaling_size(JOURNALS_BYTES_MAX)
             .worker_threads(WORKERS)
             .open()?;
         let small = db.keyspace(SMALL, small_options)?;
@@ -120,9 +122,57 @@ impl Trees {
         Ok(Self { db, of: PerSpace { small, large }, sweeping })
     }
 
-    /// Makes everything in the journal durable.
-    pub fn persist(&self) -> Result<()> {
-        self.db.persist(PersistMode::SyncAll).map_err(failed)
+    /// The number of the next group.
+    pub fn next_seqno(&self) -> u64 {
+        self.db.supervisor.seqno.next()
+    }
+
+    /// Puts one write of a group into memory. It counts as there once the group is [published](Self::publish).
+    ///
+    /// The library's own batches write its journal too, and take a handle to the tree and look it up for each key.
+    pub fn apply(&self, space: Space, key: Bytes, value: Option<Bytes>, seqno: u64) {
+        let tree = &self.of.of(space).tree;
+        match value {
+            Some(value) => tree.insert(key, value, seqno),
+            None => tree.remove(key, seqno),
+        };
+    }
+
+    /// Says that all of a group is in memory.
+    pub fn publish(&self, seqno: u64) {
+        self.db.supervisor.snapshot_tracker.publish(seqno);
+    }
+
+    /// Goes on after `seqno`: for groups that were applied with the number they had before.
+    pub fn go_on_after(&self, seqno: u64) {
+        self.db.supervisor.seqno.fetch_max(seqno + 1);
+        self.publish(seqno);
+    }
+
+    /// The last group that is in tables, of those that wrote to `space`. Merges may take it back.
+    pub fn flushed_seqno(&self, space: Space) -> Option<u64> {
+        self.of.of(space).tree.get_highest_persisted_seqno()
+    }
+
+    pub fn is_full(&self, space: Space) -> bool {
+        self.of.of(space).tree.active_memtable().size() > MEMTABLE_BYTES
+    }
+
+    /// Has what is in memory flushed, by a worker of the library. Whether there was anything. Only for the one who applies,
+    /// between groups.
+    pub fn seal(&self, space: Space) -> Result<bool> {
+        self.of.of(space).rotate_memtable().map_err(failed)
+    }
+
+    /// Whether tables are made and merged as fast as they have to. The library would hold writes up by the same numbers.
+    pub fn is_behind(&self, space: Space) -> bool {
+        let tree = self.of.of(space);
+        tree.sealed_memtable_count() >= SEALED_MAX || tree.tree.l0_run_count() >= RUNS_MAX
+    }
+
+    /// An error if a worker of the library has failed: it says so to who wants to write its journal.
+    pub fn check(&self) -> Result<()> {
+        self.db.persist(PersistMode::Buffer).map_err(failed)
     }
 }
 
