@@ -235,8 +235,7 @@ impl Writer {
         // `Buffer` hands the bytes to the system, so a killed process loses nothing in any mode.
         let is_synced = is_urgent && self.durability == Durability::Fsync;
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
-        if self.ledger.flush(&self.trees, mode)? {
-            self.moment.advance(&self.trees);
+        if self.moment.write(|| self.ledger.flush(&self.trees, mode))? {
             if self.retiring.look(&self.trees) {
                 self.merging.ring();
             }
