@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large)
+//!                    pages forward ──▶ rows.rs, blocks.rs ──▶ │
 //!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ log.rs, then │
 //!   reclaim ─────────────────────▶ reclaim.rs ───────────▶ │
 //!                                            merging.rs ──▶ │
@@ -14,6 +15,7 @@
 //! Holds: what was acknowledged survives a killed process in every mode, and a lost machine as far as
 //! [`Durability`] says. After a failed write the store only reads.
 
+mod blocks;
 mod committer;
 mod directory;
 mod former;
@@ -23,6 +25,7 @@ mod merging;
 mod queue;
 mod reclaim;
 mod retire;
+mod rows;
 mod trees;
 mod unflushed;
 mod view;
@@ -114,7 +117,7 @@ impl EmbeddedStore {
         }
         let trees = open(&directory.tree())?;
         let logged = recover(path, &directory.log(), &trees)?;
-        let moment = Moment::of(&trees);
+        let moment = Moment::of(trees.clone());
         let committer =
             Committer::start(trees.clone(), moment.clone(), logged, options.durability).map_err(|error| {
                 directory::unusable(
@@ -145,7 +148,7 @@ impl EmbeddedStore {
     }
 
     async fn clear(&self, range: &KeyRange, limit: usize) -> Result<Cleared> {
-        let (keys, more) = view::unhurried(limit, || self.moment.view(&self.trees).keys(range, limit))?;
+        let (keys, more) = view::unhurried(limit, || self.moment.view().keys(range, limit))?;
         let of_range = |key: &Bytes| Key { space: range.space, slot: range.slot, bytes: key.to_vec() };
         for some in keys.chunks(CLEAR_KEYS_MAX) {
             let deletes = some.iter().map(of_range).collect();
@@ -213,11 +216,11 @@ impl From<Broken> for Recovering {
 
 impl Store for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
-        Box::pin(async move { self.moment.get(&self.trees, key) })
+        Box::pin(async move { self.moment.get(key) })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
-        Box::pin(async move { Ok(Arc::new(self.moment.view(&self.trees)) as Arc<dyn Snapshot>) })
+        Box::pin(async move { Ok(Arc::new(self.moment.view()) as Arc<dyn Snapshot>) })
     }
 
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {

@@ -252,7 +252,6 @@ impl Writer {
 
         // The bytes are the system's in any case, so a killed process loses nothing in any mode.
         if self.carry_out(is_urgent && self.durability == Durability::Fsync)? {
-            self.moment.advance(&self.trees);
             self.shared.tallies.groups.fetch_add(1, Relaxed);
         }
         self.shared.tallies.commits.fetch_add(accepted, Relaxed);
@@ -266,23 +265,26 @@ impl Writer {
             return Ok(false);
         }
         let Logged { log, unflushed } = &mut self.logged;
-        let seqno = self.trees.next_seqno();
-        for space in BOTH {
-            for (key, value) in writes.of(space) {
-                log.add(space, key, value.as_deref());
+        self.moment.write(|| {
+            let seqno = self.trees.next_seqno();
+            for space in BOTH {
+                for (key, value) in writes.of(space) {
+                    log.add(space, key, value.as_deref());
+                }
             }
-        }
-        log.raise_floor(unflushed.floor(&self.trees, log.next()));
-        let number = log.append(seqno, sync).map_err(logging)?;
-        for (space, writes) in [(Space::Small, writes.small), (Space::Large, writes.large)] {
-            if !writes.is_empty() {
-                unflushed.wrote(space, number);
+            log.raise_floor(unflushed.floor(&self.trees, log.next()));
+            let number = log.append(seqno, sync).map_err(logging)?;
+            for (space, writes) in [(Space::Small, writes.small), (Space::Large, writes.large)] {
+                if !writes.is_empty() {
+                    unflushed.wrote(space, number);
+                }
+                for (key, value) in writes {
+                    self.trees.apply(space, key, value, seqno);
+                }
             }
-            for (key, value) in writes {
-                self.trees.apply(space, key, value, seqno);
-            }
-        }
-        self.trees.publish(seqno);
+            self.trees.publish(seqno);
+            Ok(())
+        })?;
         Ok(true)
     }
 

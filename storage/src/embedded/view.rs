@@ -5,65 +5,116 @@
 //! committer, which alone knows when a group is complete, leaves a [`Moment`] behind after each one, and every
 //! read, also a single get, is of the latest moment.
 //!
-//! Holds: a read sees each group whole or not at all, and takes no lock that is held during a sync.
+//! A page forward is read from the blocks of the tables (`rows.rs`), where those are still the tables of the moment; one
+//! backward, and any other, by the library's own walk.
+//!
+//! Holds: a read sees each group whole or not at all, and waits for no lock that is held during a sync.
 
 use std::{ops::Bound, sync::Arc};
 
 use bytes::Bytes;
-use fjall::{Guard, Readable};
-use parking_lot::RwLock;
+use fjall::{AbstractTree, Guard, Readable};
+use parking_lot::{Mutex, RwLock};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
 };
 
-use super::trees::{PerSpace, Trees, failed};
+use super::{
+    rows::{Of, Rows},
+    trees::{PerSpace, Trees, failed},
+};
 use crate::{
     Result,
     batch::{check_key, check_scan},
-    store::{BoxFuture, Direction, Key, KeyRange, Page, PageLimit, Snapshot},
+    store::{BoxFuture, Direction, Key, KeyRange, Page, PageLimit, Snapshot, Space},
 };
 
 /// Pages above this many rows leave the runtime's worker first, or they would hold it for milliseconds: a row takes
 /// 0.5 to 4 µs (bench). Smaller ones are done before another thread could take over.
 const INLINE_ROWS_MAX: usize = 1024;
 
+/// Rows whose keys share a buffer: whoever keeps a row of a page keeps this many keys, and not all.
+const KEYS_TOGETHER: usize = 64;
+
 /// The latest complete group.
 #[derive(Clone)]
-pub struct Moment(Arc<RwLock<Arc<fjall::Snapshot>>>);
+pub struct Moment(Arc<Latest>);
+
+struct Latest {
+    trees: Trees,
+    present: RwLock<Arc<Present>>,
+    /// Held by who writes a group. False while one is half written, and for good if that failed.
+    is_whole: Mutex<bool>,
+}
+
+/// A moment.
+struct Present {
+    snapshot: fjall::Snapshot,
+    /// The numbers of the sets of tables that the trees had before it. While a tree has the same, its tables are those of
+    /// the snapshot. They may not be later: what is merged away may be what a snapshot still sees, and then is in the
+    /// older tables only.
+    versions: PerSpace<u64>,
+}
+
+impl Present {
+    fn of(trees: &Trees) -> Self {
+        let version = |tree: &fjall::Keyspace| tree.tree.current_version().id();
+        let versions = PerSpace { small: version(&trees.of.small), large: version(&trees.of.large) };
+        Self { snapshot: trees.db.snapshot(), versions }
+    }
+}
 
 impl Moment {
     /// The present. Only for who knows that no group is half written.
-    pub fn of(trees: &Trees) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(trees.db.snapshot()))))
+    pub fn of(trees: Trees) -> Self {
+        let present = RwLock::new(Arc::new(Present::of(&trees)));
+        Self(Arc::new(Latest { trees, present, is_whole: Mutex::new(true) }))
     }
 
-    /// Moves on to the present. Only for the committer, between groups.
-    pub fn advance(&self, trees: &Trees) {
-        let present = Arc::new(trees.db.snapshot());
+    /// Has a group written, from when it has its number on, and moves on to the present. Only for the committer.
+    pub fn write(&self, group: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut is_whole = self.0.is_whole.lock();
+        *is_whole = false;
+        group()?;
+        *is_whole = true;
+        self.advance();
+        Ok(())
+    }
+
+    /// Moves on to the present, if no group is under way, which would do it. For when tables have changed and nobody
+    /// writes: reads of the latest tables are cheaper.
+    fn catch_up(&self) {
+        if self.0.is_whole.try_lock().is_some_and(|is_whole| *is_whole) {
+            self.advance();
+        }
+    }
+
+    fn advance(&self) {
+        let present = Arc::new(Present::of(&self.0.trees));
         // The old one may be the last of its kind; let it go outside the lock.
-        let _past = std::mem::replace(&mut *self.0.write(), present);
+        let _past = std::mem::replace(&mut *self.0.present.write(), present);
     }
 
     /// The value at `key`.
-    pub fn get(&self, trees: &Trees, key: &Key) -> Result<Option<Bytes>> {
-        get_at(&self.latest(), trees.of.of(key.space), key)
+    pub fn get(&self, key: &Key) -> Result<Option<Bytes>> {
+        get_at(&self.latest().snapshot, self.0.trees.of.of(key.space), key)
     }
 
     /// A view that stays at this moment.
-    pub fn view(&self, trees: &Trees) -> View {
-        View { at: self.latest(), trees: trees.of.clone() }
+    pub fn view(&self) -> View {
+        View { at: self.latest(), moment: self.clone() }
     }
 
-    fn latest(&self) -> Arc<fjall::Snapshot> {
-        self.0.read().clone()
+    fn latest(&self) -> Arc<Present> {
+        self.0.present.read().clone()
     }
 }
 
 /// Both trees as they were at one moment.
 pub struct View {
-    at: Arc<fjall::Snapshot>,
-    trees: PerSpace<fjall::Keyspace>,
+    at: Arc<Present>,
+    moment: Moment,
 }
 
 impl View {
@@ -84,7 +135,7 @@ impl View {
     }
 
     fn get(&self, key: &Key) -> Result<Option<Bytes>> {
-        get_at(&self.at, self.trees.of(key.space), key)
+        get_at(&self.at.snapshot, self.tree(key.space), key)
     }
 
     fn scan(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
@@ -94,18 +145,47 @@ impl View {
         if range.is_empty() {
             return Ok(page);
         }
-        let mut rows = self.iter(range);
         match direction {
-            Direction::Forward => fill(&mut page, &mut rows, limit)?,
-            Direction::Reverse => fill(&mut page, &mut rows.rev(), limit)?,
+            Direction::Forward => {
+                if !self.fill_by_blocks(&mut page, range, limit)? {
+                    fill(&mut page, &mut self.iter(range), limit)?;
+                }
+            }
+            Direction::Reverse => fill(&mut page, &mut self.iter(range).rev(), limit)?,
         }
         Ok(page)
+    }
+
+    /// Fills a page from the blocks of the tables. Whether it could: not while a memtable waits for its flush, which we
+    /// cannot reach, nor when the tables have changed since this moment.
+    fn fill_by_blocks(&self, page: &mut Page, range: &KeyRange, limit: PageLimit) -> Result<bool> {
+        let tree = &self.tree(range.space).tree;
+        let memtable = tree.active_memtable();
+        let is_sealed = tree.sealed_memtable_count() > 0;
+        let version = tree.current_version();
+        // The same memtable and none that is sealed before and after: so it was when the tables were looked at.
+        if is_sealed || tree.active_memtable().id() != memtable.id() {
+            return Ok(false);
+        }
+        if version.id() != *self.at.versions.of(range.space) {
+            self.moment.catch_up();
+            return Ok(false);
+        }
+        let of = Of { tree, seqno: self.at.snapshot.seqno() };
+        let runs = version.iter_levels().flat_map(|level| level.iter()).map(|run| &run[..]);
+        let rows = Rows::new(of, &memtable, runs, &range.start, range.end.as_deref());
+        rows.and_then(|mut rows| fill_from(page, &mut rows, limit)).map_err(|error| failed(error.into()))?;
+        Ok(true)
+    }
+
+    fn tree(&self, space: Space) -> &fjall::Keyspace {
+        self.moment.0.trees.of.of(space)
     }
 
     fn iter(&self, range: &KeyRange) -> fjall::Iter {
         let start = Bound::Included(range.start.as_slice());
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        self.at.range::<&[u8], _>(self.trees.of(range.space), (start, end))
+        self.at.snapshot.range::<&[u8], _>(self.tree(range.space), (start, end))
     }
 }
 
@@ -128,6 +208,38 @@ fn fill(page: &mut Page, rows: &mut dyn Iterator<Item = Guard>, limit: PageLimit
         page.rows.push((key.into(), value.into()));
     }
     Ok(())
+}
+
+/// The same, with keys that share buffers.
+fn fill_from(page: &mut Page, rows: &mut Rows<'_>, limit: PageLimit) -> lsm_tree::Result<()> {
+    let (mut bytes, mut keys, mut ends) = (0, Vec::new(), Vec::new());
+    while rows.has_next()? {
+        if !page.rows.is_empty() && limit.is_reached(page.rows.len(), bytes) {
+            page.more = true;
+            break;
+        }
+        let before = keys.len();
+        let value = rows.take(&mut keys)?;
+        bytes += keys.len() - before + value.len();
+        page.rows.push((Bytes::new(), value));
+        ends.push(keys.len());
+        if ends.len() == KEYS_TOGETHER {
+            give_keys(page, std::mem::take(&mut keys), &mut ends);
+        }
+    }
+    give_keys(page, keys, &mut ends);
+    Ok(())
+}
+
+/// Gives the last rows of a page their keys.
+fn give_keys(page: &mut Page, keys: Vec<u8>, ends: &mut Vec<usize>) {
+    let keys = Bytes::from(keys);
+    let first = page.rows.len() - ends.len();
+    let mut start = 0;
+    for ((key, _), end) in page.rows[first..].iter_mut().zip(ends.drain(..)) {
+        *key = keys.slice(start..end);
+        start = end;
+    }
 }
 
 /// Runs `work` where it may take its time: beside the runtime's workers if it is long and there are several.
@@ -153,5 +265,173 @@ impl Snapshot for View {
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>> {
         Box::pin(async move { unhurried(limit.rows, || self.scan(range, direction, limit)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        embedded::{EmbeddedOptions, reclaim::comes_true},
+        store::Slot,
+    };
+
+    const LOOKS_MAX: usize = 3000;
+
+    /// What happens to a tree between two looks at it.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// Values of these lengths at these keys; none deletes.
+        Write(Vec<(u16, Option<usize>)>),
+        /// Keys that follow each other, as many as fill several blocks.
+        WriteMany(u16, u16),
+        /// Makes a table of the memtable.
+        Flush,
+        /// Merges all tables into the lowest level.
+        Merge,
+        TakeView,
+        /// Rows from one key to another, at most so many.
+        Scan(u16, Option<u16>, PageLimit),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let key = || 0..400_u16;
+        let len = prop_oneof![3 => (0..60_usize).prop_map(Some), 1 => (900..3000_usize).prop_map(Some), 2 => Just(None)];
+        let rows = prop_oneof![1..10_usize, Just(10_000)];
+        let bytes = prop_oneof![Just(usize::MAX), 0..5000_usize];
+        let limit = (rows, bytes).prop_map(|(rows, bytes)| PageLimit { rows, bytes });
+        prop_oneof![
+            6 => proptest::collection::vec((key(), len), 1..20).prop_map(Step::Write),
+            2 => (key(), 1..300_u16).prop_map(|(from, count)| Step::WriteMany(from, count)),
+            3 => Just(Step::Flush),
+            1 => Just(Step::Merge),
+            3 => Just(Step::TakeView),
+            8 => (key(), proptest::option::of(key()), limit).prop_map(|(start, end, limit)| Step::Scan(start, end, limit)),
+        ]
+    }
+
+    fn key_of(number: u16) -> Vec<u8> {
+        // Some are the beginnings of others.
+        format!("key {:0width$}", number / 4, width = 2 + usize::from(number % 4)).into_bytes()
+    }
+
+    struct World {
+        _folder: tempfile::TempDir,
+        trees: Trees,
+        moment: Moment,
+        views: Vec<View>,
+        /// Written once more with each value.
+        count: u64,
+        by_blocks: usize,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let trees = Trees::open(folder.path(), folder.path(), &EmbeddedOptions::default()).unwrap();
+            let moment = Moment::of(trees.clone());
+            let views = vec![moment.view()];
+            Self { _folder: folder, trees, moment, views, count: 0, by_blocks: 0 }
+        }
+
+        fn write(&mut self, rows: impl Iterator<Item = (u16, Option<usize>)>) {
+            let tree = &self.trees.of.large;
+            let mut out = fjall::OwnedWriteBatch::with_capacity(self.trees.db.clone(), 0);
+            // A key is written once in a group.
+            let rows: BTreeMap<_, _> = rows.map(|(number, len)| (key_of(number), len)).collect();
+            for (key, len) in rows {
+                self.count += 1;
+                match len {
+                    Some(len) => {
+                        out.insert(tree, key, [&self.count.to_be_bytes()[..], &vec![b'v'; len]].concat())
+                    }
+                    None => out.remove(tree, key),
+                }
+            }
+            self.moment.write(|| out.commit().map_err(failed)).unwrap();
+        }
+
+        fn flush(&self) {
+            self.trees.of.large.rotate_memtable().unwrap();
+            assert!(comes_true(LOOKS_MAX, || self.trees.of.large.sealed_memtable_count() == 0));
+        }
+
+        fn run(&mut self, step: Step) {
+            match step {
+                Step::Write(rows) => self.write(rows.into_iter()),
+                Step::WriteMany(from, count) => {
+                    self.write((from..from + count).map(|number| (number, Some(30))))
+                }
+                Step::Flush => self.flush(),
+                Step::Merge => {
+                    self.flush();
+                    self.trees.of.large.major_compact().unwrap();
+                }
+                Step::TakeView => self.views.push(self.moment.view()),
+                Step::Scan(start, end, limit) => self.compare(start, end, limit),
+            }
+        }
+
+        /// Every view shows what the library's own walk shows.
+        fn compare(&mut self, start: u16, end: Option<u16>, limit: PageLimit) {
+            let (space, slot) = (Space::Large, Slot(0));
+            let range = KeyRange { space, slot, start: key_of(start), end: end.map(key_of) };
+            if range.is_empty() {
+                return;
+            }
+            for view in &self.views {
+                let (mut by_blocks, mut by_library) = (Page::default(), Page::default());
+                fill(&mut by_library, &mut view.iter(&range), limit).unwrap();
+                if view.fill_by_blocks(&mut by_blocks, &range, limit).unwrap() {
+                    assert_eq!(by_blocks.rows, by_library.rows);
+                    assert_eq!(by_blocks.more, by_library.more);
+                    self.by_blocks += 1;
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+        #[test]
+        fn blocks_hold_what_the_library_finds(steps in proptest::collection::vec(step(), 1..60)) {
+            let mut world = World::new();
+            for step in steps {
+                world.run(step);
+            }
+            world.compare(0, None, PageLimit { rows: 10_000, bytes: usize::MAX });
+        }
+    }
+
+    #[test]
+    fn a_view_of_the_present_is_read_by_blocks_also_after_a_merge() {
+        let mut world = World::new();
+        let all = PageLimit { rows: 10_000, bytes: usize::MAX };
+        world.run(Step::WriteMany(0, 300));
+        world.run(Step::Merge);
+        // The moment is of before the merge: whoever finds that out moves it on.
+        world.views = vec![world.moment.view()];
+        world.compare(0, None, all);
+        assert_eq!(world.by_blocks, 0);
+        world.views = vec![world.moment.view()];
+        world.compare(0, None, all);
+        assert_eq!(world.by_blocks, 1);
+    }
+
+    #[test]
+    fn a_group_that_failed_is_never_moved_on_to() {
+        let mut world = World::new();
+        let before = world.moment.latest().snapshot.seqno();
+        world.moment.write(|| Err(crate::Error::Poisoned)).unwrap_err();
+        world.trees.of.large.insert("half", "a group").unwrap();
+        world.flush();
+        world.compare(0, None, PageLimit { rows: 1, bytes: 1 });
+        world.moment.catch_up();
+        assert_eq!(world.moment.latest().snapshot.seqno(), before);
     }
 }

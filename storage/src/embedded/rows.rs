@@ -1,0 +1,272 @@
+//! The rows of a tree from a key on, forward: what the memtable and the runs of tables hold, put together.
+//!
+//! ```text
+//!   memtable   a9      c7 †d6            the newest version that the snapshot may see,
+//!   run        a2  b3  c1                unless it is the mark of a delete:  a9  b3  c7
+//!   run            b1      d1
+//! ```
+//!
+//! Sources are kept in the order of the rows they are at. Most rows come from the lowest run, one after the other, and then
+//! a row costs one comparison with the source behind.
+//!
+//! Holds: the same rows as the library's own walk of the same snapshot.
+
+use std::{cmp::Ordering, ops::Bound};
+
+use bytes::Bytes;
+use fjall::AbstractTree;
+use lsm_tree::{InternalValue, Memtable, Result, Slice, Table, TreeId, ValueType, coding::Decode};
+
+use super::blocks::RunCursor;
+
+/// A snapshot of a tree.
+#[derive(Clone, Copy)]
+pub struct Of<'a> {
+    pub tree: &'a fjall::AnyTree,
+    /// It sees what was written before.
+    pub seqno: u64,
+}
+
+/// Where a walk stands.
+pub struct Rows<'a> {
+    of: Of<'a>,
+    cache: Option<&'a lsm_tree::Cache>,
+    /// Exclusive.
+    end: Option<(Head, &'a [u8])>,
+    sources: Vec<Source<'a>>,
+    /// How their keys begin.
+    heads: Vec<Head>,
+    /// Those that have rows left, by the rows they are at.
+    order: Vec<usize>,
+}
+
+/// The beginning of a key as a number. Where two differ, so do the keys, the same way: in most comparisons of documents, no
+/// more is looked at.
+type Head = u128;
+
+enum Source<'a> {
+    Memtable(MemtableCursor<'a>),
+    Run(RunCursor<'a>),
+}
+
+type Entries<'a> = Box<dyn Iterator<Item = (Slice, u64, ValueType, Slice)> + 'a>;
+
+struct MemtableCursor<'a> {
+    entries: Entries<'a>,
+    key: Slice,
+    seqno: u64,
+    kind: ValueType,
+    value: Slice,
+}
+
+impl<'a> Rows<'a> {
+    /// At the first row of `start..end`.
+    pub fn new(
+        of: Of<'a>,
+        memtable: &'a Memtable,
+        runs: impl Iterator<Item = &'a [Table]>,
+        start: &'a [u8],
+        end: Option<&'a [u8]>,
+    ) -> Result<Self> {
+        let id: TreeId = of.tree.id();
+        let end = end.map(|end| (head_of(end), end));
+        let mut rows =
+            Self { of, cache: None, end, sources: Vec::new(), heads: Vec::new(), order: Vec::new() };
+        let memtable = (!memtable.is_empty()).then(|| MemtableCursor::new(memtable, start)).flatten();
+        rows.add(memtable.map(Source::Memtable))?;
+        for tables in runs {
+            rows.cache = rows.cache.or(tables.first().map(|table| &*table.cache));
+            rows.add(RunCursor::new(id, tables, start)?.map(Source::Run))?;
+        }
+        let mut order = std::mem::take(&mut rows.order);
+        order.sort_by(|one, other| rows.compare(*one, *other));
+        Ok(Self { order, ..rows })
+    }
+
+    fn add(&mut self, source: Option<Source<'a>>) -> Result<()> {
+        if let Some(mut source) = source
+            && source.go_to_visible(self.of.seqno)?
+        {
+            let head = head_of(source.key());
+            if !self.is_past(head, &source) {
+                self.order.push(self.sources.len());
+                self.sources.push(source);
+                self.heads.push(head);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the row that a source is at is no more in the range.
+    fn is_past(&self, head: Head, source: &Source<'a>) -> bool {
+        self.end.is_some_and(|(end_head, end)| head >= end_head && source.key() >= end)
+    }
+
+    /// By key, and the newest version first.
+    fn compare(&self, one: usize, other: usize) -> Ordering {
+        let by_key = || self.sources[one].key().cmp(self.sources[other].key());
+        let by_version = || self.sources[other].seqno().cmp(&self.sources[one].seqno());
+        self.heads[one].cmp(&self.heads[other]).then_with(by_key).then_with(by_version)
+    }
+
+    fn has_same_key(&self, one: usize, other: usize) -> bool {
+        self.heads[one] == self.heads[other] && self.sources[one].key() == self.sources[other].key()
+    }
+
+    /// Whether there is another row; it is the one that `take` gives.
+    pub fn has_next(&mut self) -> Result<bool> {
+        while let Some(first) = self.order.first() {
+            if !self.sources[*first].kind().is_tombstone() {
+                return Ok(true);
+            }
+            self.advance()?;
+        }
+        Ok(false)
+    }
+
+    /// The value of the row, whose key is added to `keys`; goes on to the next one.
+    pub fn take(&mut self, keys: &mut Vec<u8>) -> Result<Bytes> {
+        let Some(first) = self.order.first() else { return Ok(Bytes::new()) };
+        let source = &self.sources[*first];
+        keys.extend_from_slice(source.key());
+        let value = match source.kind() {
+            ValueType::Indirection => self.separate(source.key(), source.value())?,
+            _ => source.value(),
+        };
+        self.advance()?;
+        Ok(value)
+    }
+
+    /// A value in a file of its own: from the cache, if it is there.
+    fn separate(&self, key: &[u8], place: Bytes) -> Result<Bytes> {
+        if let Some(cache) = self.cache {
+            let handle = Decode::decode_from(&mut &place[..])?;
+            if let Some(value) = cache.get_blob(self.of.tree.id(), &handle) {
+                return Ok(value.into());
+            }
+        }
+        let value = self.of.tree.get(key, self.of.seqno)?;
+        Ok(value.ok_or(lsm_tree::Error::Unrecoverable)?.into())
+    }
+
+    /// Leaves the key it is at, in all sources.
+    fn advance(&mut self) -> Result<()> {
+        let Some((first, others)) = self.order.split_first() else { return Ok(()) };
+        let alike = others.iter().take_while(|other| self.has_same_key(*first, **other)).count();
+        for n in (0..=alike).rev() {
+            let moved = self.order[n];
+            let source = &mut self.sources[moved];
+            let has_more = source.next_key(self.of.seqno)?;
+            self.heads[moved] = head_of(source.key());
+            if !has_more || self.is_past(self.heads[moved], &self.sources[moved]) {
+                self.order.remove(n);
+                continue;
+            }
+            let mut place = n;
+            while let Some(next) = self.order.get(place + 1)
+                && self.compare(*next, moved) == Ordering::Less
+            {
+                self.order[place] = *next;
+                place += 1;
+            }
+            self.order[place] = moved;
+        }
+        Ok(())
+    }
+}
+
+fn head_of(key: &[u8]) -> Head {
+    let mut head = [0; size_of::<Head>()];
+    let len = key.len().min(head.len());
+    head[..len].copy_from_slice(&key[..len]);
+    Head::from_be_bytes(head)
+}
+
+impl Source<'_> {
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Memtable(cursor) => &cursor.key,
+            Self::Run(cursor) => cursor.key(),
+        }
+    }
+
+    fn seqno(&self) -> u64 {
+        match self {
+            Self::Memtable(cursor) => cursor.seqno,
+            Self::Run(cursor) => cursor.seqno(),
+        }
+    }
+
+    fn kind(&self) -> ValueType {
+        match self {
+            Self::Memtable(cursor) => cursor.kind,
+            Self::Run(cursor) => cursor.kind(),
+        }
+    }
+
+    fn value(&self) -> Bytes {
+        match self {
+            Self::Memtable(cursor) => cursor.value.clone().into(),
+            Self::Run(cursor) => cursor.value(),
+        }
+    }
+
+    /// Goes on to a version that a snapshot sees, if this is none. False at the end.
+    fn go_to_visible(&mut self, seqno: u64) -> Result<bool> {
+        while self.seqno() >= seqno {
+            let has_more = match self {
+                Self::Memtable(cursor) => cursor.advance(),
+                Self::Run(cursor) => cursor.advance()?,
+            };
+            if !has_more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Goes on to a version of another key that a snapshot sees. False at the end.
+    fn next_key(&mut self, seqno: u64) -> Result<bool> {
+        let has_more = match self {
+            Self::Memtable(cursor) => cursor.next_key(),
+            Self::Run(cursor) => cursor.next_key()?,
+        };
+        Ok(has_more && self.go_to_visible(seqno)?)
+    }
+}
+
+impl<'a> MemtableCursor<'a> {
+    /// At the first entry whose key is not below `start`.
+    fn new(memtable: &'a Memtable, start: &[u8]) -> Option<Self> {
+        // The library refuses an empty key; this is the smallest that is not.
+        let start = if start.is_empty() { &[0] } else { start };
+        // Of a key, the newest version comes first.
+        let first = InternalValue::from_components(start, Slice::empty(), u64::MAX, ValueType::Tombstone).key;
+        let entries = memtable.items.range((Bound::Included(first), Bound::Unbounded)).map(|entry| {
+            let key = entry.key();
+            (key.user_key.clone(), key.seqno, key.value_type, entry.value().clone())
+        });
+        let mut entries: Entries<'a> = Box::new(entries);
+        let (key, seqno, kind, value) = entries.next()?;
+        Some(Self { entries, key, seqno, kind, value })
+    }
+
+    fn advance(&mut self) -> bool {
+        let next = self.entries.next();
+        let has_more = next.is_some();
+        if let Some((key, seqno, kind, value)) = next {
+            (self.key, self.seqno, self.kind, self.value) = (key, seqno, kind, value);
+        }
+        has_more
+    }
+
+    fn next_key(&mut self) -> bool {
+        let before = self.key.clone();
+        while self.advance() {
+            if self.key != before {
+                return true;
+            }
+        }
+        false
+    }
+}
