@@ -21,7 +21,7 @@ use crate::{
     namespace::Collection,
     origin::{Judge, Origin},
     pipeline::Provenance,
-    planner::{Plan, has_derived, in_order, plan},
+    planner::{Plan, in_order, plan},
     projection::Projection,
     reader::{Body, Found, Reader},
     runs::Runs,
@@ -99,15 +99,6 @@ impl Query {
                 let message = "error processing query: planner returned error :: caused by :: failed to use text index to \
                                satisfy $text query (if text index is compound, are equality predicates given for all prefix \
                                fields?)";
-                return Err(Failure::new(291, message));
-            }
-        }
-        if let (Some(hint), Some(collection)) = (&self.hint, &self.collection) {
-            let mut rules = collection.container.definition().index_rules.iter();
-            let is_derived = rules.any(|rule| rule.name == *hint && has_derived(rule));
-            if is_derived && matches!(self.plan(), Plan::Scan) {
-                let message =
-                    "error processing query: planner returned error :: caused by :: No query solutions";
                 return Err(Failure::new(291, message));
             }
         }

@@ -97,11 +97,10 @@ fn sessions(call: &Call<'_>, name: &str, options: RawBsonRef<'_>) -> Result<Vec<
     }
     match options.get("users")? {
         None => {}
-        Some(RawBsonRef::Array(users)) => {
-            // Whose session it is is not kept.
-            if users.into_iter().next().is_some() {
-                return Err(Failure::new(238, format!("{name} with 'users' is not supported")));
-            }
+        Some(RawBsonRef::Array(users)) if users.is_empty() => {}
+        // Whose session it is is not kept.
+        Some(RawBsonRef::Array(_)) => {
+            return Err(Failure::new(238, format!("{name} with 'users' is not supported")));
         }
         Some(other) => return Err(wrong_type(&format!("{name}.users"), other, "array")),
     }

@@ -173,7 +173,7 @@ enum Untouched {
     /// Everything but these paths, what they lie in and what lies in them.
     Except(Vec<String>),
     /// What a projection keeps.
-    Kept(Projection),
+    Kept(Box<Projection>),
 }
 
 impl Untouched {
@@ -186,10 +186,10 @@ impl Untouched {
         match (name, operand) {
             ("$sort", Ref::Document(_)) => Some(Untouched::All),
             ("$addFields" | "$set", Ref::Document(object)) => {
-                Projection::parse_add(object, names).ok().map(Untouched::Kept)
+                Projection::parse_add(object, names).ok().map(|added| Untouched::Kept(Box::new(added)))
             }
             ("$project", Ref::Document(object)) => {
-                Projection::parse_project(object, names).ok().map(Untouched::Kept)
+                Projection::parse_project(object, names).ok().map(|kept| Untouched::Kept(Box::new(kept)))
             }
             ("$unset", Ref::String(path)) => Some(Untouched::Except(vec![path.to_string()])),
             ("$unset", Ref::Array(list)) => {

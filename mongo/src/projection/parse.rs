@@ -187,17 +187,23 @@ impl<'a> Parser<'a> {
             .iter()
             .find(|(name, _)| name == "_id")
             .map(|(_, action)| matches!(action, Action::Exclude));
+        let is_cut =
+            |(name, action): &(String, Action)| name == "_id" && matches!(action, Action::Slice { .. });
+        let id_is_cut = tree.fields.iter().any(is_cut);
         let kind = match dialect {
             Dialect::Add => ProjectionKind::Addition,
             _ if included.is_some() || computed => ProjectionKind::Inclusion,
             _ if elements && excluded.is_none() => ProjectionKind::Inclusion,
             // Parts and scores of fields are shown beside all others, unless `_id` is asked for by name.
             _ if excluded.is_some() || id == Some(true) => ProjectionKind::Exclusion,
-            _ if modified && id.is_none() => ProjectionKind::Exclusion,
+            _ if modified && (id.is_none() || id_is_cut) => ProjectionKind::Exclusion,
             _ => ProjectionKind::Inclusion,
         };
         if positional && let Some(name) = filter.and_then(Filter::of_whole_documents) {
             bail!(224, "{name} is not allowed in this context");
+        }
+        if positional && elements {
+            bail!(31255, "Cannot specify positional operator and $elemMatch.");
         }
         if positional && kind == ProjectionKind::Exclusion {
             bail!(BAD_VALUE, "Cannot use a positional projection in an exclusion");
@@ -205,7 +211,9 @@ impl<'a> Parser<'a> {
         match (kind, id) {
             (ProjectionKind::Inclusion, None) => tree.fields.insert(0, ("_id".to_string(), Action::Include)),
             (ProjectionKind::Inclusion, Some(true)) => tree.fields.retain(|(name, _)| name != "_id"),
-            (ProjectionKind::Exclusion, Some(false)) => tree.fields.retain(|(name, _)| name != "_id"),
+            (ProjectionKind::Exclusion, Some(false)) if !id_is_cut => {
+                tree.fields.retain(|(name, _)| name != "_id")
+            }
             _ => {}
         }
         Ok(Projection { kind, tree, positional: positional.then(|| filter.cloned()).flatten() })
