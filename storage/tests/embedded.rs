@@ -263,7 +263,7 @@ async fn reclaiming_disturbs_nobody() {
         let store = store.clone();
         reclaims.spawn(async move { store.reclaim().await.unwrap() });
     }
-    let (mut count, mut next_copy) = (0, 4);
+    let (mut count, mut next_copy) = (0, 12);
     let mut killed = Vec::new();
     while !reclaims.is_empty() {
         store.commit(put(&format!("meanwhile {count}"))).await.unwrap();
