@@ -63,6 +63,9 @@ pub(super) struct Group {
 /// What documents are grouped by.
 pub(super) enum Key {
     Expression(Expression),
+    /// The one field of an object. MongoDB groups by its value and makes the object of it at the end, so one that is missing
+    /// is null, as it is without an object and is not in an object of several.
+    Field(String, Expression),
     Function(KeyFunction),
 }
 
@@ -80,14 +83,27 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
                 if key.is_some() {
                     bail!(15948, "a group's _id may only be specified once");
                 }
-                key = Some(Expression::parse(value, place.names)?);
+                key = Some(parse_key(value, place.names)?);
             }
             "$doingMerge" | "$willBeMerged" => bail!(17030, "{name} is an internal option"),
             _ => parsed.push(accumulated(name, value, place.names)?),
         }
     }
     let Some(key) = key else { bail!(15955, "a group specification must include an _id") };
-    Ok(Parsed::Stage(Box::new(Group { key: Key::Expression(key), fields: parsed })))
+    Ok(Parsed::Stage(Box::new(Group { key, fields: parsed })))
+}
+
+fn parse_key(value: Ref<'_>, names: &Names) -> Result<Key> {
+    // Also for what is wrong with the object.
+    let whole = Expression::parse(value, names)?;
+    let Ref::Document(object) = value else { return Ok(Key::Expression(whole)) };
+    let mut entries = fields(object);
+    match (entries.next(), entries.next()) {
+        (Some((name, value)), None) if !name.starts_with('$') => {
+            Ok(Key::Field(name.to_string(), Expression::parse(value, names)?))
+        }
+        _ => Ok(Key::Expression(whole)),
+    }
 }
 
 fn sort_by_count(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
@@ -152,7 +168,9 @@ impl Operator for GroupOperator<'_> {
         let context = self.run.context;
         let mut env = Env::new(document, context);
         let key = match &self.group.key {
-            Key::Expression(expression) => expression.eval_in(&mut env)?.unwrap_or(Value::Null),
+            Key::Expression(expression) | Key::Field(_, expression) => {
+                expression.eval_in(&mut env)?.unwrap_or(Value::Null)
+            }
             Key::Function(function) => function(document, context)?,
         };
         let place = self.keys.place(key);
@@ -177,7 +195,14 @@ impl Operator for GroupOperator<'_> {
     fn finish(&mut self, out: &mut Vec<Row>) -> Result<()> {
         for (key, accumulators) in self.keys.shown.drain(..).zip(self.groups.drain(..)) {
             let mut document = RawDocumentBuf::new();
-            put(&mut document, "_id", key);
+            match &self.group.key {
+                Key::Field(name, _) => {
+                    let mut object = RawDocumentBuf::new();
+                    put(&mut object, name, key);
+                    put(&mut document, "_id", Value::Document(object));
+                }
+                _ => put(&mut document, "_id", key),
+            }
             for (field, accumulator) in self.group.fields.iter().zip(accumulators) {
                 put(&mut document, &field.name, accumulator.value(self.run.context)?);
             }
