@@ -29,7 +29,7 @@ use crate::{
     failure::{Failure, Result},
     service::{Mongo, to_raw},
     users::StoredUser,
-    wire::{Form, Request, check_document},
+    wire::{Request, check_document},
 };
 
 /// How long a cursor is waited for on behalf of another node. Its client may have left, which is not known here; one that has not comes
@@ -162,13 +162,5 @@ fn parse(bytes: &[u8]) -> Result<(Connection, Request)> {
             connection.let_in(StoredUser(Document::try_from(user)?).user());
         }
     }
-    let request = Request {
-        id: 0,
-        form: Form::Msg { checksum: false, more_to_come: false, exhaust_allowed: false },
-        compressor: None,
-        body,
-        sequences: Vec::new(),
-        database: Some(errand.get_str("database")?.to_owned()),
-    };
-    Ok((connection, request))
+    Ok((connection, Request::without_wire(errand.get_str("database")?, body)))
 }

@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
     namespace,
     service::Mongo,
-    wire::{Form, Request, check_document},
+    wire::{Request, check_document},
 };
 
 impl Mongo {
@@ -26,14 +26,7 @@ impl Mongo {
             Ok(body) => body,
             Err(message) => return Failure::new(22, message).to_reply(),
         };
-        let request = Request {
-            id: 0,
-            form: Form::Msg { checksum: false, more_to_come: false, exhaust_allowed: false },
-            compressor: None,
-            body,
-            sequences: Vec::new(),
-            database: Some(database.to_owned()),
-        };
+        let request = Request::without_wire(database, body);
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let connection = Connection::new(nowhere, nowhere).held_to(self.accounts.user(role));
         let reply = self.answer(&connection, &request).await;

@@ -51,6 +51,18 @@ pub struct Request {
 }
 
 impl Request {
+    /// One that did not come by the wire: of the server itself, or of another node.
+    pub fn without_wire(database: &str, body: RawDocumentBuf) -> Self {
+        Self {
+            id: 0,
+            form: Form::Msg { checksum: false, more_to_come: false, exhaust_allowed: false },
+            compressor: None,
+            body,
+            sequences: Vec::new(),
+            database: Some(database.to_owned()),
+        }
+    }
+
     /// The name of the command: the first field.
     pub fn name(&self) -> &str {
         self.body.iter_elements().next().and_then(Result::ok).map_or("", |element| element.key().as_str())
