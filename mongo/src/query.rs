@@ -190,10 +190,16 @@ impl Query {
         Ok(QuerySource { key, ..QuerySource::new(self, reader, in_order, None) })
     }
 
+    fn is_sorted_by_id(&self) -> bool {
+        self.sort.as_ref().and_then(SortPattern::paths).is_some_and(|paths| matches!(paths[..], [("_id", _)]))
+    }
+
     /// The fields of the index that are shown instead of documents.
     fn key_shown(&self, plan: &Plan) -> Result<Option<Vec<String>>> {
-        match self.disclosed {
-            Some(Disclosed::Key) => key_paths(plan).map(Some),
+        match (self.disclosed, plan) {
+            // Documents stand in the order of `_id`: where MongoDB walks that index, they are walked.
+            (Some(Disclosed::Key), Plan::Scan) if self.is_sorted_by_id() => Ok(Some(vec!["_id".to_owned()])),
+            (Some(Disclosed::Key), _) => key_paths(plan).map(Some),
             _ => Ok(None),
         }
     }
