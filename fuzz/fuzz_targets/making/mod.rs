@@ -120,7 +120,7 @@ impl Maker<'_> {
         match kind / 8 % 20 {
             0..=2 => self.text().into(),
             3 => i32::from(self.byte() as i8).into(),
-            4 => (self.eight()[0] as i32 * 0x0101_0101).into(),
+            4 => i32::from_le_bytes([self.eight()[0]; 4]).into(),
             5 => i64::from_le_bytes(self.eight()).into(),
             6 => NUMBERS[usize::from(self.byte()) % NUMBERS.len()].into(),
             7 => f64::from_le_bytes(self.eight()).into(),
