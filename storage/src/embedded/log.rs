@@ -1,7 +1,7 @@
 //! The log: every group is a record here before it is in the trees, and durable once its record is synced.
 //!
 //! The library has a journal of its own, and it is left empty. A sync of that one is dear: the file is made sparse, so each sync
-//! allocates blocks too and waits for the file system's own journal (235 µs, and 141 µs without). Here blocks that were
+//! allocates blocks too and waits for the file system's own journal. Here blocks that were
 //! written once are written again: files are filled with zeros ahead of the records, and used anew when nobody needs
 //! what is in them. The library's batches cost as much again as what they do to the trees.
 //!
