@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
+use mayfly_value::json::write_double as write_plain_double;
 use mayfly_value::number::compare_doubles;
 
 /// The first double above every i64: 2^63.
@@ -42,15 +43,46 @@ pub fn write_double(double: f64, out: &mut String) {
     if double == 0.0 {
         return out.push('0');
     }
-    let magnitude = double.abs();
+    if double < 0.0 {
+        out.push('-');
+    }
+    let (digits, point) = shortest_digits(double.abs());
+    lay_out(&digits, point, out);
+}
+
+/// The digits of a positive finite double and where the point stands among them: `("15", 22)` for 1.5e21.
+///
+/// Of the shortest texts that read back as the double the nearest is taken, and of two equally near the even one, as
+/// JavaScript does. The standard library takes the odd one, so the digits come from the writer of JSON.
+fn shortest_digits(double: f64) -> (String, i32) {
+    let mut text = Vec::new();
+    write_plain_double(double, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0');
+    let leading_zeros = (digits.len() - significant.len()) as i32;
+    (significant.trim_end_matches('0').to_owned(), whole.len() as i32 + exponent - leading_zeros)
+}
+
+/// Digits with the point where JavaScript puts it, with an exponent below 1e-6 and from 1e21 on.
+fn lay_out(digits: &str, point: i32, out: &mut String) {
+    let count = digits.len() as i32;
     // Writing into a String cannot fail.
-    let _ = if (1e-6..1e21).contains(&magnitude) {
-        write!(out, "{double}")
-    } else {
-        let text = format!("{double:e}");
-        match text.split_once('e') {
-            Some((digits, exponent)) if !exponent.starts_with('-') => write!(out, "{digits}e+{exponent}"),
-            _ => write!(out, "{text}"),
+    let _ = match point {
+        ..=-6 | 22.. => {
+            let (first, rest) = digits.split_at(1);
+            let dot = if rest.is_empty() { "" } else { "." };
+            write!(out, "{first}{dot}{rest}e{:+}", point - 1)
+        }
+        ..=0 => write!(out, "0.{:0>width$}", digits, width = (count - point) as usize),
+        _ if point >= count => write!(out, "{:0<width$}", digits, width = point as usize),
+        _ => {
+            let (whole, fraction) = digits.split_at(point as usize);
+            write!(out, "{whole}.{fraction}")
         }
     };
 }
@@ -74,6 +106,20 @@ mod tests {
         check(1.5e21, "1.5e+21");
         check(1.5e-7, "1.5e-7");
         check(0.000001, "0.000001");
+        check(1.25e-6, "0.00000125");
+        check(9.5e-7, "9.5e-7");
+        check(1e21, "1e+21");
+        check(5e-324, "5e-324");
+        check(f64::MAX, "1.7976931348623157e+308");
+        check(-12.5, "-12.5");
+        check(123_456_789_012_345_680_000.0, "123456789012345680000");
+    }
+
+    #[test]
+    fn of_two_equally_near_texts_the_even_one_is_written() {
+        let mut text = String::new();
+        write_double(-194_875_444_511_757.125, &mut text);
+        assert_eq!(text, "-194875444511757.12");
     }
 
     #[test]
