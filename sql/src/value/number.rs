@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn of_two_equally_near_texts_the_even_one_is_written() {
         let mut text = String::new();
-        write_double(-194_875_444_511_757.125, &mut text);
+        write_double(-194_875_444_511_757.0 - 0.125, &mut text);
         assert_eq!(text, "-194875444511757.12");
     }
 
