@@ -9,10 +9,11 @@ use bson::{RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
 use mayfly_engine::{Timestamp, clock::Stopwatch};
 
 use crate::{
-    auth::Role,
+    auth::{Right, Role},
     commands::{Access, CommandInfo},
     connection::Connection,
     failure::{Failure, Result},
+    operations::Running,
     service::Mongo,
     session::{SessionUse, Txn},
     users,
@@ -92,6 +93,8 @@ pub struct Call<'a> {
     /// How long it has taken, and may take.
     pub(crate) watch: Stopwatch,
     pub(crate) time_limit: Option<Duration>,
+    /// Its place among what runs.
+    pub(crate) running: Option<Running<'a>>,
 }
 
 impl<'a> Call<'a> {
@@ -117,8 +120,10 @@ impl<'a> Call<'a> {
             hang_up: AtomicBool::new(false),
             watch,
             time_limit: None,
+            running: None,
         };
         call.time_limit = call.asked_time_limit();
+        call.running = Some(mongo.operations.begin(&call));
         Ok(call)
     }
 
@@ -275,16 +280,30 @@ impl<'a> Call<'a> {
         if !self.asks_who() || self.info.access == Access::Open {
             return Ok(());
         }
-        if self.connection.users().is_empty() {
+        if self.connection.who().users.is_empty() {
             let message = format!("Command {} requires authentication", self.info.name);
             return Err(Failure::new(13, message));
         }
         match self.info.access {
             Access::Open | Access::User => Ok(()),
+            Access::Read if self.is_about_itself() => Ok(()),
             Access::Read => self.check_role(&self.db, Role::Read),
             Access::Write => self.check_role(&self.db, Role::ReadWrite),
             Access::Admin => self.check_role(&self.db, Role::Admin),
         }
+    }
+
+    /// Whether it is a pipeline over what the server knows of whoever asks, which reads no collection.
+    fn is_about_itself(&self) -> bool {
+        const SOURCES: &[&str] = &["$currentOp", "$listLocalSessions"];
+        const WORK: &[&str] =
+            &["$match", "$project", "$addFields", "$set", "$unset", "$sort", "$limit", "$count"];
+        let Ok(Some(pipeline)) = self.array("pipeline") else { return false };
+        let name_of = |stage: RawBsonRef<'a>| Some(stage.as_document()?.iter().next()?.ok()?.0.as_str());
+        let mut names = pipeline.into_iter().map(|stage| stage.ok().and_then(name_of));
+        self.info.name == "aggregate"
+            && names.next().flatten().is_some_and(|name| SOURCES.contains(&name))
+            && names.all(|name| name.is_some_and(|name| WORK.contains(&name)))
     }
 
     /// Whether it matters who asks.
@@ -294,12 +313,21 @@ impl<'a> Call<'a> {
 
     /// Refuses who may do less than this in a database, where anybody has to say who they are.
     pub(crate) fn check_role(&self, db: &str, needed: Role) -> Result<()> {
-        let allowed = || self.connection.users().iter().any(|user| user.role_in(db) >= Some(needed));
+        let allowed = || self.connection.who().users.iter().any(|user| user.role_in(db) >= Some(needed));
         if !self.asks_who() || allowed() {
             return Ok(());
         }
         let message = format!("not authorized on {db} to execute command {}", self.info.name);
         Err(Failure::new(13, message))
+    }
+
+    /// Refuses who may not see, or stop, what others do.
+    pub(crate) fn check_right(&self, right: Right) -> Result<()> {
+        let allowed = || self.connection.who().users.iter().any(|user| user.may(right));
+        if !self.asks_who() || allowed() {
+            return Ok(());
+        }
+        Err(Failure::new(13, format!("not authorized on admin to execute command {}", self.info.name)))
     }
 
     /// Whether it may look at users and change them.

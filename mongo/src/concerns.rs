@@ -101,11 +101,15 @@ impl Call<'_> {
         )))
     }
 
-    /// The time it may take. What only reads stops there; what writes goes on to its end, so that it is known what was written.
-    /// Of `getMore` it is the time to wait.
+    /// The time it may take. Of `getMore` it is the time to wait.
     pub(crate) fn asked_time_limit(&self) -> Option<Duration> {
         let limit = self.count("maxTimeMS").ok()?.filter(|limit| *limit > 0)?;
-        (self.info.access == Access::Read && !self.is_output()).then(|| Duration::from_millis(limit))
+        self.only_reads().then(|| Duration::from_millis(limit))
+    }
+
+    /// Whether it may be left off anywhere. What writes goes on to its end, so that it is known what was written.
+    fn only_reads(&self) -> bool {
+        self.info.access == Access::Read && !self.is_output()
     }
 
     /// Whether it is a pipeline that writes what it finds.
@@ -118,8 +122,19 @@ impl Call<'_> {
         stages.into_iter().flatten().any(writes)
     }
 
-    /// Does some of its work within the time that it may take for all of it.
+    /// Does some of its work within the time that it may take for all of it, and until somebody wants it stopped.
     pub(crate) async fn within_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        match &self.running {
+            Some(running) if self.only_reads() => tokio::select! {
+                biased;
+                done = self.before_limit(work) => done,
+                () = running.stopped() => Err(stopped()),
+            },
+            _ => self.before_limit(work).await,
+        }
+    }
+
+    async fn before_limit<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let Some(limit) = self.time_limit else { return work.await };
         let mut work = pin!(work);
         // Looked at whenever it has let others have their turn: a busy runtime tells of its timers late.
@@ -154,6 +169,11 @@ impl Call<'_> {
             }),
         }
     }
+}
+
+/// 11601: somebody wanted it stopped.
+pub fn stopped() -> Failure {
+    Failure::new(11601, "operation was interrupted")
 }
 
 fn integer_of(value: &Bson) -> Option<i64> {

@@ -46,9 +46,25 @@ pub struct Connection {
 
 #[derive(Default)]
 struct State {
-    users: Vec<User>,
+    who: Arc<Who>,
     conversation: Option<Conversation>,
-    client: Option<Document>,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, Default)]
+pub struct Who {
+    /// Who is authenticated.
+    pub users: Vec<User>,
+    /// What the client said about itself.
+    pub client: Option<Document>,
+}
+
+impl Who {
+    /// Whether one of these users is one of the others.
+    pub fn is_one_of(&self, others: &Self) -> bool {
+        let same = |user: &User, other: &User| (&user.database, &user.name) == (&other.database, &other.name);
+        self.users.iter().any(|user| others.users.iter().any(|other| same(user, other)))
+    }
 }
 
 /// An authentication that has begun.
@@ -88,21 +104,23 @@ impl Connection {
         self
     }
 
-    /// Who is authenticated on it.
-    pub fn users(&self) -> Vec<User> {
-        self.state.lock().users.clone()
+    /// Who is at the other end, as far as is known now.
+    pub fn who(&self) -> Arc<Who> {
+        self.state.lock().who.clone()
     }
 
     /// Lets a user in.
     pub fn let_in(&self, user: User) {
         let mut state = self.state.lock();
-        state.users.retain(|other| other.database != user.database);
-        state.users.push(user);
+        let users = &mut Arc::make_mut(&mut state.who).users;
+        users.retain(|other| other.database != user.database);
+        users.push(user);
     }
 
     /// Forgets the user of a database.
     pub fn log_out(&self, database: &str) {
-        self.state.lock().users.retain(|user| user.database != database);
+        let mut state = self.state.lock();
+        Arc::make_mut(&mut state.who).users.retain(|user| user.database != database);
     }
 
     /// The authentication that is going on.
@@ -115,20 +133,15 @@ impl Connection {
         self.state.lock().conversation = conversation;
     }
 
-    /// What the client said about itself.
-    pub fn client(&self) -> Option<Document> {
-        self.state.lock().client.clone()
-    }
-
     /// Keeps what the client says about itself.
     pub fn set_client(&self, client: Document) {
-        self.state.lock().client = Some(client);
+        Arc::make_mut(&mut self.state.lock().who).client = Some(client);
     }
 
     /// The name of the application, if the client told it.
     pub fn application(&self) -> Option<String> {
-        let state = self.state.lock();
-        let application = state.client.as_ref()?.get_document("application").ok()?;
+        let who = self.who();
+        let application = who.client.as_ref()?.get_document("application").ok()?;
         Some(application.get_str("name").ok()?.to_owned())
     }
 }

@@ -19,6 +19,8 @@ use crate::{
 
 /// Ranges of an index whose entries are those of the documents that match.
 pub struct Covered {
+    /// The index's name.
+    pub index: String,
     /// The ranges.
     pub ranges: Vec<CollectionRange>,
     /// Whether a document may have several entries in them.
@@ -82,7 +84,7 @@ fn by_rule(rule: &IndexRule, conditions: &[Condition<'_>]) -> Option<Covered> {
     let is_point = conditions.len() == rule.fields.len() && prefixes.len() == 1;
     let repeats = if is_point { Repeats::Never } else { Repeats::Possible };
     let ranges = prefixes.into_iter().map(|prefix| CollectionRange::beginning_with(rule.number, prefix));
-    Some(Covered { ranges: ranges.collect(), repeats })
+    Some(Covered { index: rule.name.clone(), ranges: ranges.collect(), repeats })
 }
 
 /// Whether a value stands in a key as it is, and equal ones alike.

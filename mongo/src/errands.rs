@@ -108,8 +108,8 @@ async fn pass_on(call: &Call<'_>, node: u16, command: &RawDocument) -> Result<An
 fn errand(call: &Call<'_>, command: &RawDocument) -> RawDocumentBuf {
     let mut errand = rawdoc! { "database": call.db.as_str(), "command": command.to_owned() };
     if call.asks_who() {
-        let users = call.connection.users();
-        let users = users.iter().map(|user| {
+        let who = call.connection.who();
+        let users = who.users.iter().map(|user| {
             let mut stored = user.to_document();
             stored.insert("roles", user.roles_document());
             to_raw(&stored)

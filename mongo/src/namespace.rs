@@ -107,6 +107,11 @@ pub fn seen(call: &Call<'_>, db: &str, name: &str) -> Option<Collection> {
         .filter(|_| call.mongo.sessions.drafts.shows(db, name, call.transaction_session()))
 }
 
+/// Whether a full name is that of a collection.
+pub fn is_there(engine: &Engine, namespace: &str) -> bool {
+    namespace.split_once('.').is_some_and(|(db, name)| find(engine, db, name).is_some())
+}
+
 /// All collections of a database that whoever sends this command sees.
 pub fn all_seen(call: &Call<'_>, db: &str) -> Vec<Collection> {
     let (mut all, drafts) = (list(&call.mongo.engine, db), &call.mongo.sessions.drafts);

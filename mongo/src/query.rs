@@ -138,9 +138,10 @@ impl Query {
     pub async fn count(self, mongo: &Mongo, now: Timestamp) -> Result<u64> {
         let collated = self.surroundings.collation.is_some();
         if let (Some(collection), None, None) = (&self.collection, &self.txn, &self.bounds)
-            && let Some(Covered { ranges, repeats }) =
+            && let Some(Covered { index, ranges, repeats }) =
                 covered(collection, &self.filter, collated, self.hint.as_deref())
         {
+            mongo.operations.usage.look_into(collection.container.id, &index);
             let most = self.limit.unwrap_or(u64::MAX).saturating_add(self.skip);
             let count = mongo
                 .engine
@@ -160,11 +161,13 @@ impl Query {
     pub async fn open(self, mongo: &Mongo) -> Result<QuerySource> {
         self.check_searchable()?;
         if let Some((plan, direction)) = self.plan_in_order() {
+            self.note_use(mongo, &plan);
             let reader = self.collection.as_ref().map(|found| Reader::new(found, &plan, direction, None));
             let key = self.key_shown(&plan)?;
             return Ok(QuerySource { key, ..QuerySource::new(self, reader, true, Some(Runs::default())) });
         }
         let plan = self.plan();
+        self.note_use(mongo, &plan);
         let key = self.key_shown(&plan)?;
         let mut direction = if self.reverse { Direction::Reverse } else { Direction::Forward };
         // Documents stand in the order of `_id`, unless some id is too long to stand where it belongs.
@@ -188,6 +191,11 @@ impl Query {
             .as_ref()
             .map(|collection| Reader::new(collection, &plan, direction, self.txn.clone()));
         Ok(QuerySource { key, ..QuerySource::new(self, reader, in_order, None) })
+    }
+
+    fn note_use(&self, mongo: &Mongo, plan: &Plan) {
+        let Some(collection) = &self.collection else { return };
+        mongo.operations.usage.note(collection, plan);
     }
 
     fn is_sorted_by_id(&self) -> bool {

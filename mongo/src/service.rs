@@ -25,6 +25,8 @@ use crate::{
     fail_point::FailPoints,
     failure::{Failure, Result},
     gates::Gates,
+    namespace,
+    operations::Operations,
     session::{SESSION_MINUTES, Sessions},
     snapshots::{Asked, Snapshots},
     wire::{Form, Request},
@@ -63,6 +65,7 @@ pub struct Mongo {
     pub(crate) cursors: Cursors,
     pub(crate) cluster_time: ClusterTime,
     pub(crate) counters: Counters,
+    pub(crate) operations: Operations,
     pub(crate) fail_points: FailPoints,
     pub(crate) gates: Gates,
     pub(crate) streams: Streams,
@@ -83,6 +86,7 @@ impl Mongo {
             cursors: Cursors::default(),
             cluster_time: ClusterTime::new(engine.clone()),
             counters: Counters::default(),
+            operations: Operations::default(),
             fail_points: FailPoints::default(),
             gates: Gates::default(),
             streams: Streams::default(),
@@ -102,6 +106,7 @@ impl Mongo {
         self.sessions.drafts.clear(self).await?;
         self.cursors.sweep(now);
         self.snapshots.sweep(now);
+        self.operations.usage.keep_only(|name| namespace::is_there(&self.engine, name));
         self.engine.forget_errands(now).await?;
         self.forget_receipts(now).await
     }

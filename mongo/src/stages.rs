@@ -6,11 +6,15 @@ use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, RawDocument, doc};
 use mayfly_engine::Timestamp;
 
 use crate::{
+    auth::Right,
     call::{Call, integer, type_name, wrong_type},
-    commands::collection_stats,
+    commands::{collection_stats, is_of, user_in},
+    connection::Who,
+    cursor::Owner,
     failure::{Failure, Result},
     indexes,
     namespace::Collection,
+    operations,
     pipeline::Row,
     service::to_raw,
     session::lsid_document,
@@ -51,7 +55,7 @@ const CURRENT_OP: &[&str] = &[
     "targetAllNodes",
 ];
 
-fn current_op(call: &Call<'_>, options: RawBsonRef<'_>) -> Result<Document> {
+fn current_op(call: &Call<'_>, options: RawBsonRef<'_>) -> Result<Vec<Document>> {
     let RawBsonRef::Document(options) = options else {
         let message =
             format!("$currentOp options must be specified in an object, but found: {}", type_name(options));
@@ -76,12 +80,25 @@ fn current_op(call: &Call<'_>, options: RawBsonRef<'_>) -> Result<Document> {
             }
         }
     }
-    Ok(doc! {
-        "type": "op", "host": call.connection.local.to_string(), "desc": format!("conn{}", call.connection.id),
-        "connectionId": call.connection.id, "client": call.connection.peer.to_string(), "active": true,
-        "currentOpTime": DateTime::from_millis(call.now.0 as i64).try_to_rfc3339_string().unwrap_or_default(),
-        "opid": call.connection.id, "op": "command", "ns": "admin.$cmd.aggregate", "command": { "aggregate": 1 },
-    })
+    let is_set = |name| matches!(options.get(name), Ok(Some(RawBsonRef::Boolean(true))));
+    running(call, is_set("allUsers"), is_set("idleCursors"))
+}
+
+/// What runs now, of everybody or of whoever asks, and the cursors that wait to be asked for more.
+pub fn running(call: &Call<'_>, of_all: bool, idle_cursors: bool) -> Result<Vec<Document>> {
+    if of_all {
+        call.check_right(Right::Watch)?;
+    }
+    let is_own = !of_all && call.asks_who();
+    let who = call.connection.who();
+    let mut shown = call.mongo.operations.shown(is_own.then_some(&*who), call.now);
+    if idle_cursors {
+        let owner = is_own.then(|| Owner::of(call));
+        for (namespace, session, cursor) in call.mongo.cursors.idle(owner.as_ref()) {
+            shown.push(operations::idle_cursor(call, &namespace, session.as_deref(), cursor));
+        }
+    }
+    Ok(shown)
 }
 
 fn sessions(call: &Call<'_>, name: &str, options: RawBsonRef<'_>) -> Result<Vec<Document>> {
@@ -91,25 +108,38 @@ fn sessions(call: &Call<'_>, name: &str, options: RawBsonRef<'_>) -> Result<Vec<
         return Err(Failure::new(14, message));
     };
     check_options(name, options, &["allUsers", "users", "$_internalPredicate"])?;
-    match options.get("allUsers")? {
-        None | Some(RawBsonRef::Boolean(_)) => {}
+    let of_all = match options.get("allUsers")? {
+        None => false,
+        Some(RawBsonRef::Boolean(of_all)) => of_all,
         Some(other) => return Err(wrong_type(&format!("{name}.allUsers"), other, "bool")),
-    }
+    };
+    let mut users = Vec::new();
     match options.get("users")? {
         None => {}
-        Some(RawBsonRef::Array(users)) if users.is_empty() => {}
-        // Whose session it is is not kept.
-        Some(RawBsonRef::Array(_)) => {
-            return Err(Failure::new(238, format!("{name} with 'users' is not supported")));
+        Some(RawBsonRef::Array(list)) => {
+            for user in list {
+                let user = user?;
+                let user =
+                    user.as_document().ok_or_else(|| wrong_type(&format!("{name}.users"), user, "object"))?;
+                users.push(user_in(user, &format!("{name}.users"))?);
+            }
         }
         Some(other) => return Err(wrong_type(&format!("{name}.users"), other, "array")),
     }
+    if of_all || !users.is_empty() {
+        call.check_right(Right::Watch)?;
+    }
+    let own = call.connection.who();
+    let is_asked = |who: &Who| match users.is_empty() {
+        true => of_all || !call.asks_who() || own.is_one_of(who),
+        false => is_of(who, &users),
+    };
     let session = |(id, used): (Vec<u8>, Timestamp)| {
         let mut document = doc! { "_id": lsid_document(&id) };
         document.insert("lastUse", DateTime::from_millis(used.0 as i64));
         document
     };
-    Ok(call.mongo.sessions.list().into_iter().map(session).collect())
+    Ok(call.mongo.sessions.list(is_asked).into_iter().map(session).collect())
 }
 
 /// The documents that a first stage makes, if it is one that makes any.
@@ -128,7 +158,7 @@ pub async fn make(
             }
             index_stats(call, collection)
         }
-        "$currentOp" => vec![current_op(call, options)?],
+        "$currentOp" => current_op(call, options)?,
         "$listLocalSessions" | "$listSessions" => sessions(call, name, options)?,
         "$planCacheStats" => {
             if let RawBsonRef::Document(options) = options
@@ -195,9 +225,7 @@ async fn coll_stats(
         answer.insert("count", live.documents as i64);
     }
     if options.get("latencyStats")?.is_some() {
-        let none = doc! { "latency": 0_i64, "ops": 0_i64 };
-        let all = doc! { "reads": none.clone(), "writes": none.clone(), "commands": none.clone(), "transactions": none };
-        answer.insert("latencyStats", all);
+        answer.insert("latencyStats", call.mongo.operations.usage.latencies(&collection.namespace()));
     }
     if options.get("queryExecStats")?.is_some() {
         answer.insert("queryExecStats", doc! { "collectionScans": { "total": 0_i64, "nonTailable": 0_i64 } });
@@ -207,13 +235,16 @@ async fn coll_stats(
 
 fn index_stats(call: &Call<'_>, collection: Option<&Collection>) -> Vec<Document> {
     let Some(collection) = collection else { return Vec::new() };
-    let accesses = doc! { "ops": 0_i64, "since": DateTime::from_millis(call.now.0 as i64) };
+    let uptime = call.mongo.uptime.elapsed().as_millis() as i64;
+    let since = DateTime::from_millis(call.now.0 as i64 - uptime);
+    let (usage, container) = (&call.mongo.operations.usage, collection.container.id);
+    let looks = |spec: &Document| usage.looks(container, spec.get_str("name").unwrap_or_default()) as i64;
     let stats = |spec: &Document| {
         doc! {
             "name": spec.get("name").cloned().unwrap_or(Bson::Null),
             "key": spec.get("key").cloned().unwrap_or(Bson::Null),
             "host": call.connection.local.to_string(),
-            "accesses": accesses.clone(),
+            "accesses": { "ops": looks(spec), "since": since },
             "spec": spec.clone(),
         }
     };

@@ -18,6 +18,15 @@ pub enum Role {
     Admin,
 }
 
+/// What may be done with what others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// See it.
+    Watch,
+    /// Stop it.
+    Stop,
+}
+
 /// The roles that every database has, and what they let do in it.
 const ROLES: &[(&str, Option<Role>)] = &[
     ("read", Some(Role::Read)),
@@ -28,7 +37,7 @@ const ROLES: &[(&str, Option<Role>)] = &[
     ("enableSharding", None),
 ];
 
-/// Those of the database `admin` alone, which hold in all. Who looks after a cluster may do nothing here that others may not.
+/// Those of the database `admin` alone, which hold in all.
 const ADMIN_ROLES: &[(&str, Option<Role>)] = &[
     ("readAnyDatabase", Some(Role::Read)),
     ("readWriteAnyDatabase", Some(Role::ReadWrite)),
@@ -80,6 +89,16 @@ impl User {
             built_in_role(role, of).flatten()
         };
         self.roles.iter().filter_map(role).max()
+    }
+
+    /// Whether it may see, or stop, what others do.
+    pub fn may(&self, right: Right) -> bool {
+        let roles: &[&str] = match right {
+            Right::Watch => &["clusterMonitor", "clusterAdmin"],
+            Right::Stop => &["hostManager", "clusterAdmin"],
+        };
+        let grants = |(role, of): &(String, String)| of == "admin" && roles.contains(&role.as_str());
+        self.role_in("admin") == Some(Role::Admin) || self.roles.iter().any(grants)
     }
 
     /// The entry in answers about who is authenticated.

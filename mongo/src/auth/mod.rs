@@ -6,5 +6,5 @@
 mod accounts;
 mod scram;
 
-pub use accounts::{Account, Accounts, Role, User, built_in_role, built_in_roles};
+pub use accounts::{Account, Accounts, Right, Role, User, built_in_role, built_in_roles};
 pub use scram::{Credentials, Mechanism, ScramServer, Step, Verifier};

@@ -4,7 +4,7 @@ use bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 
 use super::{Access, COMMANDS, hello, reply};
 use crate::{
-    call::{Call, integer, wrong_type},
+    call::{Call, integer},
     failure::{Failure, Result},
     service::Topology,
 };
@@ -219,19 +219,4 @@ pub async fn profile(call: &Call<'_>) -> Result<RawDocumentBuf> {
 /// `listShards`.
 pub async fn list_shards(_: &Call<'_>) -> Result<RawDocumentBuf> {
     reply(doc! { "shards": [] })
-}
-
-/// `currentOp`.
-pub async fn current_op(_: &Call<'_>) -> Result<RawDocumentBuf> {
-    reply(doc! { "inprog": [] })
-}
-
-/// `killOp`.
-pub async fn kill_op(call: &Call<'_>) -> Result<RawDocumentBuf> {
-    match call.get("op")? {
-        None => return Err(Failure::new(4, "Missing expected field \"op\"")),
-        Some(value) if integer(value).is_none() => return Err(wrong_type("op", value, "number")),
-        Some(_) => {}
-    }
-    reply(doc! { "info": "attempting to kill op" })
 }

@@ -8,7 +8,7 @@ use mayfly_engine::clock::{Stopwatch, pause};
 use super::reply;
 use crate::{
     call::{Call, integer, wrong_type},
-    cursor::Owner,
+    cursor::{Owner, Taken},
     errands, fail_point,
     failure::{Failure, Result},
 };
@@ -18,6 +18,9 @@ const AWAIT_MS: u64 = 1000;
 
 /// The longest sleep between two looks: expiries come without anybody stirring.
 const LOOK_MS: u64 = 100;
+
+/// What a client is told whose cursor was closed while it waited.
+const INTERRUPTED: &str = "Executor error during getMore :: caused by :: operation was interrupted";
 
 /// The next batch of a cursor.
 pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
@@ -50,23 +53,52 @@ pub async fn more(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let _busy = (!waits).then(|| load.enter());
     let patience = Duration::from_millis(call.count("maxTimeMS")?.unwrap_or(AWAIT_MS));
     let patience = if call.connection.is_errand { patience.min(errands::AWAIT_MAX) } else { patience };
-    let watch = Stopwatch::start();
-    loop {
-        let stirred = call.mongo.streams.changed.notified();
-        let now = call.mongo.engine.now().await?;
-        let (answer, count) = taken.more(call.mongo, size, now).await?;
-        let ended = taken.cursor().is_none();
-        if waits && count > 0 {
-            // Waiting was nothing to give way to; this is.
-            drop(load.enter());
-        }
-        if count > 0 || ended || !waits || watch.elapsed() >= patience {
-            return Ok(answer);
-        }
-        let left = patience.saturating_sub(watch.elapsed()).min(Duration::from_millis(LOOK_MS));
-        tokio::select! {
-            () = stirred => {}
-            () = pause(left) => {}
+    let wait = Wait { size, patience: waits.then_some(patience) };
+    let batch = match &call.running {
+        Some(running) => tokio::select! {
+            biased;
+            batch = wait.next(call, &mut taken) => Some(batch),
+            () = running.stopped() => None,
+        },
+        None => Some(wait.next(call, &mut taken).await),
+    };
+    batch.unwrap_or_else(|| {
+        // Part of a batch may be lost: nobody goes on behind that gap.
+        taken.close();
+        Err(Failure::new(11601, INTERRUPTED))
+    })
+}
+
+/// How a batch is waited for.
+struct Wait {
+    size: Option<usize>,
+    /// How long something may be waited for, if what is there is not enough.
+    patience: Option<Duration>,
+}
+
+impl Wait {
+    async fn next(&self, call: &Call<'_>, taken: &mut Taken<'_>) -> Result<RawDocumentBuf> {
+        let watch = Stopwatch::start();
+        loop {
+            let stirred = call.mongo.streams.changed.notified();
+            let now = call.mongo.engine.now().await?;
+            let (answer, count) = taken.more(call.mongo, self.size, now).await?;
+            let ended = taken.cursor().is_none();
+            if self.patience.is_some() && count > 0 {
+                // Waiting was nothing to give way to; this is.
+                drop(call.mongo.engine.load().enter());
+            }
+            let left = self.patience.unwrap_or_default().saturating_sub(watch.elapsed());
+            if count > 0 || ended || left.is_zero() {
+                return Ok(answer);
+            }
+            tokio::select! {
+                () = stirred => {}
+                () = pause(left.min(Duration::from_millis(LOOK_MS))) => {}
+            }
+            if taken.is_killed() {
+                return Err(Failure::new(237, INTERRUPTED));
+            }
         }
     }
 }

@@ -129,7 +129,7 @@ fn describe_topology(call: &Call<'_>, answer: &mut Document) {
 fn remember_client(call: &Call<'_>) -> Result<()> {
     const METADATA_BYTES_MAX: usize = 512;
     let Some(client) = call.document("client")? else { return Ok(()) };
-    if call.connection.client().is_some() {
+    if call.connection.who().client.is_some() {
         return Err(Failure::new(186, "The client metadata document may only be sent in the first hello"));
     }
     if client.as_bytes().len() > METADATA_BYTES_MAX {

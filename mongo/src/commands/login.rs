@@ -143,7 +143,8 @@ pub async fn logout(call: &Call<'_>) -> Result<RawDocumentBuf> {
 
 /// `connectionStatus`.
 pub async fn connection_status(call: &Call<'_>) -> Result<RawDocumentBuf> {
-    let users = call.connection.users();
+    let who = call.connection.who();
+    let users = &who.users;
     let names: Vec<Bson> = users.iter().map(|user| Bson::from(user.to_document())).collect();
     let roles: Vec<Bson> = users.iter().flat_map(User::roles_document).collect();
     let mut info = doc! { "authenticatedUsers": names, "authenticatedUserRoles": roles };

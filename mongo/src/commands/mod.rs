@@ -20,6 +20,7 @@ mod index_commands;
 mod insert;
 mod list;
 mod login;
+mod operations;
 mod server_status;
 mod sessions;
 mod stats;
@@ -29,6 +30,7 @@ mod user_commands;
 pub(crate) use hello::DOCUMENT_BYTES_MAX;
 pub(crate) use index_commands::build as build_index;
 pub(crate) use insert::{check_id, prepare};
+pub(crate) use sessions::{is_of, user_in};
 pub(crate) use stats::of_collection as collection_stats;
 
 use std::pin::Pin;
@@ -99,6 +101,17 @@ impl CommandInfo {
             fields: Some(&[]),
             run,
         }
+    }
+
+    /// Whether its first value, if it is a text, is the name of a collection of its database.
+    pub fn names_collection(&self) -> bool {
+        let is_full_name = matches!(self.name, "dataSize" | "renameCollection");
+        matches!(self.access, Access::Read | Access::Write) && !is_full_name || self.name == "killCursors"
+    }
+
+    /// Whether its arguments are for nobody else to see.
+    pub fn is_secret(&self) -> bool {
+        matches!(self.name, "saslStart" | "saslContinue" | "authenticate" | "createUser" | "updateUser")
     }
 
     /// Whether background work gives way to it: whoever reads or writes documents is waited for, whoever asks how the server
@@ -258,15 +271,10 @@ pub const COMMANDS: &[CommandInfo] = &[
     CommandInfo::new("listShards", Access::User, "no shards", handler!(diagnostics::list_shards))
         .any_fields()
         .admin(),
-    CommandInfo::new(
-        "currentOp",
-        Access::User,
-        "what is running: nothing is shown",
-        handler!(diagnostics::current_op),
-    )
-    .any_fields()
-    .admin(),
-    CommandInfo::new("killOp", Access::Admin, "accepted", handler!(diagnostics::kill_op))
+    CommandInfo::new("currentOp", Access::User, "what is running", handler!(operations::current))
+        .any_fields()
+        .admin(),
+    CommandInfo::new("killOp", Access::User, "stops what only reads", handler!(operations::kill))
         .any_fields()
         .admin(),
     CommandInfo::new(
@@ -369,7 +377,7 @@ pub const COMMANDS: &[CommandInfo] = &[
         handler!(stats::metadata_consistency),
     )
     .any_fields(),
-    CommandInfo::new("top", Access::User, "use of collections: not counted", handler!(stats::top))
+    CommandInfo::new("top", Access::User, "the use of collections", handler!(operations::top))
         .any_fields()
         .admin(),
     CommandInfo::new("createUser", Access::Admin, "makes a user", handler!(user_commands::create)).fields(&[
@@ -478,10 +486,16 @@ pub const COMMANDS: &[CommandInfo] = &[
         .any_fields(),
     CommandInfo::new("endSessions", Access::Open, "ends sessions", handler!(sessions::end)).stable(),
     CommandInfo::new("refreshSessions", Access::Open, "keeps sessions", handler!(sessions::refresh)).stable(),
-    CommandInfo::new("killSessions", Access::User, "ends sessions", handler!(sessions::end)).any_fields(),
-    CommandInfo::new("killAllSessions", Access::Admin, "ends sessions", handler!(sessions::end)).any_fields(),
-    CommandInfo::new("killAllSessionsByPattern", Access::Admin, "ends sessions", handler!(sessions::end))
+    CommandInfo::new("killSessions", Access::User, "ends sessions", handler!(sessions::kill)).any_fields(),
+    CommandInfo::new("killAllSessions", Access::Admin, "ends sessions", handler!(sessions::kill_of_users))
         .any_fields(),
+    CommandInfo::new(
+        "killAllSessionsByPattern",
+        Access::Admin,
+        "ends sessions",
+        handler!(sessions::kill_like),
+    )
+    .any_fields(),
     CommandInfo::new("commitTransaction", Access::User, "commits", handler!(sessions::commit))
         .fields(&["recoveryToken"])
         .admin()

@@ -49,7 +49,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         "mem": { "bits": 64, "resident": 0, "virtual": 0, "supported": false },
         "storageEngine": { "name": "mayfly", "supportsCommittedReads": true, "persistent": engine.store_stats().disk_bytes > 0 },
         "logicalSessionRecordCache": { "activeSessionsCount": mongo.sessions.count() as i32 },
-        "transactions": { "currentOpen": 0_i64 },
+        "transactions": { "currentOpen": mongo.sessions.transactions() as i64 },
         "metrics": {
             "commands": counters.commands(),
             "cursor": { "timedOut": 0_i64, "open": { "noTimeout": 0_i64, "pinned": 0_i64, "total": mongo.cursors.count() as i64 } },

@@ -162,8 +162,3 @@ pub async fn metadata_consistency(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let cursor = Cursor::new(call, namespace, Ready(Default::default()));
     call.mongo.cursors.first(call.mongo, cursor, None, false, call.now).await
 }
-
-/// `top`.
-pub async fn top(_: &Call<'_>) -> Result<RawDocumentBuf> {
-    reply(doc! { "totals": { "note": "all times in microseconds" } })
-}

@@ -211,7 +211,7 @@ async fn own(call: &Call<'_>, filter: &Document) -> Result<Vec<StoredUser>> {
     let surroundings = Surroundings::of(call)?;
     let filter = Filter::parse(&to_raw(filter), &surroundings.names())?;
     let mut found = Vec::new();
-    for user in call.connection.users() {
+    for user in &call.connection.who().users {
         let Some(stored) = users::find(call.mongo, &user.database, &user.name, call.now).await? else {
             continue;
         };

@@ -8,13 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
+use bson::{DateTime, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 use mayfly_engine::Timestamp;
 use parking_lot::Mutex;
 
 use crate::{
-    auth::User,
     call::Call,
+    connection::Who,
     errands,
     failure::{Failure, Result},
     origin::{Judge, Origin},
@@ -147,7 +147,11 @@ pub struct Cursor {
     source: Box<dyn Source>,
     /// Pulled, but without room in the last batch.
     next: Option<RawDocumentBuf>,
+    created: Timestamp,
     used: Timestamp,
+    /// Documents and batches that were handed out.
+    returned: usize,
+    batches: usize,
 }
 
 impl Cursor {
@@ -161,7 +165,10 @@ impl Cursor {
             is_limited: false,
             source: Box::new(source),
             next: None,
+            created: call.now,
             used: call.now,
+            returned: 0,
+            batches: 0,
         }
     }
 
@@ -170,8 +177,39 @@ impl Cursor {
         self.source.is_waited_for()
     }
 
-    /// The next batch, and whether that was all.
+    /// What is known of it.
+    fn shown(&self, id: i64) -> Document {
+        let mut shown = doc! {
+            "cursorId": id,
+            "createdDate": DateTime::from_millis(self.created.0 as i64),
+            "lastAccessDate": DateTime::from_millis(self.used.0 as i64),
+            "nDocsReturned": self.returned as i64,
+            "nBatchesReturned": self.batches as i64,
+            "noCursorTimeout": self.keeps_open,
+            "tailable": self.source.waits(),
+            "awaitData": self.source.is_waited_for(),
+        };
+        if let Some(number) = self.owner.transaction {
+            shown.insert("txnNumber", number);
+        }
+        shown
+    }
+
+    /// The next batch, how many documents it has, and whether that was all.
     async fn batch(
+        &mut self,
+        mongo: &Mongo,
+        size: usize,
+        now: Timestamp,
+    ) -> Result<(RawArrayBuf, usize, bool)> {
+        let batch = self.gather(mongo, size, now).await?;
+        self.batches += 1;
+        self.returned += batch.1;
+        mongo.counters.returned.fetch_add(batch.1 as u64, std::sync::atomic::Ordering::Relaxed);
+        Ok(batch)
+    }
+
+    async fn gather(
         &mut self,
         mongo: &Mongo,
         size: usize,
@@ -225,8 +263,9 @@ impl Owner {
     /// Who sent a command.
     pub fn of(call: &Call<'_>) -> Self {
         let session = call.session.as_ref();
-        let users = call.asks_who().then(|| call.connection.users());
-        let named = |users: Vec<User>| users.into_iter().map(|user| (user.database, user.name)).collect();
+        let users = call.asks_who().then(|| call.connection.who());
+        let named =
+            |who: Arc<Who>| who.users.iter().map(|user| (user.database.clone(), user.name.clone())).collect();
         Self {
             session: session.map(|session| session.id.clone()),
             transaction: session.filter(|session| session.in_transaction).and_then(|s| s.txn_number),
@@ -254,17 +293,25 @@ impl Owner {
                 format!("cursor id {id} was not created by the authenticated user"),
             ));
         }
-        let refused = |code, why: &str| {
+        let refused = |code, why: String| {
             Err(Failure::new(code, format!("Cannot run getMore on cursor {id}, which was {why}")))
         };
         match (&self.session, &asks.session) {
-            (Some(own), Some(other)) if own != other => refused(50738, "created in another session"),
-            (Some(_), None) => refused(50737, "created in a session, without an lsid"),
-            (None, Some(_)) => refused(50738, "not created in a session, in a session"),
+            (Some(own), Some(other)) if own != other => {
+                refused(50738, "created in another session".to_owned())
+            }
+            (Some(_), None) => refused(50737, "created in a session, without an lsid".to_owned()),
+            (None, Some(_)) => refused(50738, "not created in a session, in a session".to_owned()),
             _ => match (self.transaction, asks.transaction) {
-                (None, Some(_)) => refused(50739, "not created in a transaction, in a transaction"),
-                (Some(_), None) => refused(50740, "created in a transaction, without a txnNumber"),
-                (Some(own), Some(other)) if own != other => refused(50741, "created in another transaction"),
+                (None, Some(other)) => {
+                    refused(50739, format!("not created in a transaction, in transaction {other}"))
+                }
+                (Some(own), None) => {
+                    refused(50740, format!("created in transaction {own}, without a txnNumber"))
+                }
+                (Some(own), Some(other)) if own != other => {
+                    refused(50741, format!("created in transaction {own}, in transaction {other}"))
+                }
                 _ => Ok(()),
             },
         }
@@ -309,8 +356,7 @@ impl Cursors {
         now: Timestamp,
     ) -> Result<RawDocumentBuf> {
         let wanted = size.unwrap_or(FIRST_BATCH);
-        let (batch, count, mut ended) = cursor.batch(mongo, wanted, now).await?;
-        mongo.counters.returned.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
+        let (batch, _, mut ended) = cursor.batch(mongo, wanted, now).await?;
         ended |= wanted > 0 && cursor.is_at_end();
         let mut fields = cursor.source.fields();
         if let Some(time) = cursor.at {
@@ -378,6 +424,17 @@ impl Cursors {
         }
     }
 
+    /// Those that nobody uses now: namespace, session, and what is known of each.
+    pub fn idle(&self, own: Option<&Owner>) -> Vec<(String, Option<Vec<u8>>, Document)> {
+        let open = self.open.lock();
+        let idle = open.iter().filter_map(|(id, (place, info))| {
+            let Place::Here(cursor) = place else { return None };
+            let is_shown = own.is_none_or(|own| info.owner.is_user_of(own));
+            is_shown.then(|| (info.namespace.clone(), info.owner.session.clone(), cursor.shown(*id)))
+        });
+        idle.collect()
+    }
+
     /// Closes the cursors of a session.
     pub fn kill_of_session(&self, session: &[u8]) {
         self.open.lock().retain(|_, (_, info)| info.owner.session.as_deref() != Some(session));
@@ -418,6 +475,16 @@ impl Taken<'_> {
         self.cursor.as_ref()
     }
 
+    /// Closes it.
+    pub fn close(&mut self) {
+        self.cursor = None;
+    }
+
+    /// Whether somebody has closed it meanwhile.
+    pub fn is_killed(&self) -> bool {
+        matches!(self.cursors.open.lock().get(&self.id), Some((Place::Killed, _)) | None)
+    }
+
     /// A further answer: up to `size` documents; and how many there are.
     pub async fn more(
         &mut self,
@@ -436,7 +503,6 @@ impl Taken<'_> {
             }
         };
         ended |= count > 0 && cursor.is_at_end();
-        mongo.counters.returned.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
         let (namespace, fields) = (cursor.namespace.clone(), cursor.source.fields());
         if ended {
             self.cursor = None;
@@ -448,8 +514,8 @@ impl Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
+        let killed = self.is_killed();
         let mut open = self.cursors.open.lock();
-        let killed = matches!(open.get(&self.id), Some((Place::Killed, _)) | None);
         match self.cursor.take() {
             Some(cursor) if !killed => {
                 if let Some((place, _)) = open.get_mut(&self.id) {

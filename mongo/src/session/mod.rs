@@ -130,7 +130,7 @@ impl SessionUse {
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let Some(session) = &call.session else { return current::run(call).await };
     let sessions = &call.mongo.sessions;
-    sessions.touch(&session.id, call.now);
+    sessions.touch(&session.id, call.connection, call.now);
     if !session.in_transaction {
         if let Some(number) = session.txn_number {
             sessions.begin_write(&session.id, number)?;

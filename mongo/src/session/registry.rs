@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use super::{Drafts, SessionUse};
 use crate::{
     call::Call,
+    connection::{Connection, Who},
     failure::{Failure, Result},
     service::Mongo,
 };
@@ -48,6 +49,8 @@ type Place = (u32, DocumentId);
 
 struct Session {
     used: Timestamp,
+    /// Who began it.
+    who: Arc<Who>,
     /// The highest number so far; −1 before the first.
     number: i64,
     /// What the write with that number answered, by statement; `None` if it was a transaction.
@@ -97,7 +100,7 @@ impl Txn {
 
 impl Sessions {
     /// Notes that a session is in use.
-    pub fn touch(&self, id: &[u8], now: Timestamp) {
+    pub fn touch(&self, id: &[u8], connection: &Connection, now: Timestamp) {
         let mut open = self.open.lock();
         if let Some(session) = open.get_mut(id) {
             session.used = now;
@@ -109,13 +112,24 @@ impl Sessions {
                 open.remove(&id);
             }
         }
-        let session = Session { used: now, number: -1, statements: None, fresh: true, transaction: None };
+        let who = connection.who();
+        let session =
+            Session { used: now, who, number: -1, statements: None, fresh: true, transaction: None };
         open.insert(id.to_vec(), session);
     }
 
-    /// The open sessions, and when each was last used.
-    pub fn list(&self) -> Vec<(Vec<u8>, Timestamp)> {
-        self.open.lock().iter().map(|(id, session)| (id.clone(), session.used)).collect()
+    /// The open sessions of whom one is asked about, and when each was last used.
+    pub fn list(&self, is_asked: impl Fn(&Who) -> bool) -> Vec<(Vec<u8>, Timestamp)> {
+        let open = self.open.lock();
+        let asked = open.iter().filter(|(_, session)| is_asked(&session.who));
+        asked.map(|(id, session)| (id.clone(), session.used)).collect()
+    }
+
+    /// How many transactions are open.
+    pub fn transactions(&self) -> usize {
+        let open = self.open.lock();
+        let transactions = open.values().filter_map(|session| session.transaction.as_ref());
+        transactions.filter(|txn| *txn.stage.lock() == Stage::Open).count()
     }
 
     /// How many sessions are open.
