@@ -12,6 +12,7 @@ mod accumulated;
 mod arithmetic;
 mod array_shape;
 mod arrays;
+mod binary;
 mod bits;
 mod compare;
 mod conditional;

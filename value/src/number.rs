@@ -257,6 +257,24 @@ impl DecimalParts {
     }
 }
 
+/// The digits of a positive finite double and where the point stands among them: `("15", 22)` for 1.5e21.
+///
+/// Of the shortest texts that read back as the double the nearest is taken, and of two equally near the even one, as
+/// JavaScript and MongoDB do. The standard library takes the odd one, so the digits come from the writer of JSON.
+pub fn shortest_digits(double: f64) -> (String, i32) {
+    let mut text = Vec::new();
+    crate::json::write_double(double, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0');
+    let leading_zeros = (digits.len() - significant.len()) as i32;
+    (significant.trim_end_matches('0').to_owned(), whole.len() as i32 + exponent - leading_zeros)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,15 +1,18 @@
 //! Conversions between types, and questions about types.
 
+use bson::DateTime;
 use bson::oid::ObjectId;
 use bson::spec::BinarySubtype;
-use bson::{Binary, DateTime};
 
+use super::binary::{self, ByteOrder, Format};
 use super::date_parse::parse_free;
 use super::parse::{object_operand, parse_expression};
-use super::{Args, Expr, Operator, Out, Scope, form, function};
+use super::{Args, Env, Expr, Operator, Out, Scope, form, function};
+use mayfly_value::number::shortest_digits;
+
 use crate::calendar::Zone;
 use crate::decimal::Decimal;
-use crate::error::{CONVERSION_FAILURE, FAILED_TO_PARSE, NOT_IMPLEMENTED, Result, bail};
+use crate::error::{CONVERSION_FAILURE, FAILED_TO_PARSE, Result, bail};
 use crate::number::Number;
 use crate::values::{
     Ref, TYPES, Value, as_integer, field, is_nullish, is_number, is_truthy, show, type_name, type_name_opt,
@@ -44,17 +47,19 @@ enum Target {
     Int,
     Long,
     Decimal,
-    Binary,
+    Binary(BinarySubtype),
+    /// A type that nothing is converted to.
+    Other(&'static str),
 }
 
 impl Target {
-    fn parse(value: Ref<'_>) -> Result<Target> {
+    fn parse(value: Option<Ref<'_>>) -> Result<Target> {
         let code = match value {
-            Ref::String(name) => match TYPES.iter().find(|(known, _)| *known == name) {
+            Some(Ref::String(name)) => match TYPES.iter().find(|(known, _)| *known == name) {
                 Some((_, code)) => *code,
                 None => bail!(crate::error::BAD_VALUE, "Unknown type name: {name}"),
             },
-            value if is_number(value) => match as_integer(value) {
+            Some(value) if is_number(value) => match as_integer(value) {
                 Some(code) if TYPES.iter().any(|(_, known)| i64::from(*known) == code) => code as i32,
                 _ => bail!(
                     FAILED_TO_PARSE,
@@ -65,20 +70,22 @@ impl Target {
             other => bail!(
                 FAILED_TO_PARSE,
                 "$convert's 'to' argument must be a string or number, but is {}",
-                type_name(other)
+                type_name_opt(other)
             ),
         };
         Ok(match code {
             1 => Target::Double,
             2 => Target::String,
-            5 => Target::Binary,
+            5 => Target::Binary(BinarySubtype::Generic),
             7 => Target::ObjectId,
             8 => Target::Bool,
             9 => Target::Date,
             16 => Target::Int,
             18 => Target::Long,
             19 => Target::Decimal,
-            _ => bail!(CONVERSION_FAILURE, "Unsupported conversion in $convert with no onError value"),
+            _ => Target::Other(
+                TYPES.iter().find(|(_, known)| *known == code).map_or("unknown", |(name, _)| name),
+            ),
         })
     }
 }
@@ -86,13 +93,15 @@ impl Target {
 fn to(args: &Args<'_>, target: Target) -> Result<Out> {
     match args.at(0) {
         value if is_nullish(value) => Ok(Some(Value::Null)),
-        Some(value) => converted(value, target).map(Some),
+        Some(value) => {
+            converted(value, target, Way { format: Some(Format::Auto), order: ByteOrder::Little }).map(Some)
+        }
         None => Ok(Some(Value::Null)),
     }
 }
 
 fn convert(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
-    let known = ["input", "to", "onError", "onNull", "format", "byteOrder", "base"];
+    let known = ["input", "to", "onError", "onNull", "format", "byteOrder"];
     let object = object_operand(name, operand, &known, (FAILED_TO_PARSE, FAILED_TO_PARSE))?;
     let Some(input) = field(object, "input") else {
         bail!(FAILED_TO_PARSE, "Missing 'input' parameter to $convert")
@@ -100,25 +109,33 @@ fn convert(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let Some(target) = field(object, "to") else {
         bail!(FAILED_TO_PARSE, "Missing 'to' parameter to $convert")
     };
-    if field(object, "format").is_some()
-        || field(object, "byteOrder").is_some()
-        || field(object, "base").is_some()
-    {
-        bail!(NOT_IMPLEMENTED, "$convert with 'format', 'byteOrder' or 'base' is not supported");
-    }
     // An object names a subtype of binary data too.
-    let target = match target {
-        Ref::Document(object) if field(object, "type").is_some() => field(object, "type").unwrap_or(target),
-        target => target,
+    let (target, subtype) = match target {
+        Ref::Document(parts) => (field(parts, "type"), field(parts, "subtype")),
+        target => (Some(target), None),
     };
-    let (input, target) = (parse_expression(input, scope)?, parse_expression(target, scope)?);
-    let on_error = field(object, "onError").map(|on_error| parse_expression(on_error, scope)).transpose()?;
-    let on_null = field(object, "onNull").map(|on_null| parse_expression(on_null, scope)).transpose()?;
+    let optional = |value: Option<Ref<'_>>, scope: &mut Scope| -> Result<Option<Expr>> {
+        value.map(|value| parse_expression(value, scope)).transpose()
+    };
+    let has_parts = matches!(field(object, "to"), Some(Ref::Document(_)));
+    let input = parse_expression(input, scope)?;
+    let (target, subtype) = (optional(target, scope)?, optional(subtype, scope)?);
+    let (format, order) =
+        (optional(field(object, "format"), scope)?, optional(field(object, "byteOrder"), scope)?);
+    let on_error = optional(field(object, "onError"), scope)?;
+    let on_null = optional(field(object, "onNull"), scope)?;
     Ok(Expr::form(move |env| {
         let value = input.eval(env)?;
-        let target = match target.eval(env)? {
-            None | Some(Value::Null | Value::Undefined) => None,
-            Some(target) => Some(Target::parse(target.as_raw_bson_ref())),
+        let target = match evaluated(&target, env)? {
+            None | Some(Value::Null | Value::Undefined) if !has_parts => None,
+            target => Some(Target::parse(target.as_ref().map(Value::as_raw_bson_ref))?),
+        };
+        let target = match target {
+            Some(Target::Binary(_)) if subtype.is_some() => {
+                let subtype = evaluated(&subtype, env)?;
+                Some(Target::Binary(binary::subtype(subtype.as_ref().map(Value::as_raw_bson_ref))?))
+            }
+            target => target,
         };
         let value = match value {
             None | Some(Value::Null | Value::Undefined) => {
@@ -130,12 +147,27 @@ fn convert(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
             Some(value) => value,
         };
         let Some(target) = target else { return Ok(Some(Value::Null)) };
-        let result = target.and_then(|target| converted(value.as_raw_bson_ref(), target));
-        match (result, &on_error) {
+        let (format, order) = (evaluated(&format, env)?, evaluated(&order, env)?);
+        let way = Way {
+            format: Format::parse(format.as_ref().map(Value::as_raw_bson_ref))?,
+            order: ByteOrder::parse(order.as_ref().map(Value::as_raw_bson_ref))?,
+        };
+        match (converted(value.as_raw_bson_ref(), target, way), &on_error) {
             (Err(error), Some(on_error)) if error.code == CONVERSION_FAILURE => on_error.eval(env),
             (result, _) => result.map(Some),
         }
     }))
+}
+
+fn evaluated(expression: &Option<Expr>, env: &mut Env<'_>) -> Result<Out> {
+    expression.as_ref().map_or(Ok(None), |expression| expression.eval(env))
+}
+
+/// How binary data is read and written.
+#[derive(Clone, Copy)]
+struct Way {
+    format: Option<Format>,
+    order: ByteOrder,
 }
 
 fn unsupported(value: Ref<'_>, target: &str) -> Result<Value> {
@@ -150,8 +182,28 @@ fn failed(value: Ref<'_>, why: &str) -> Result<Value> {
     bail!(CONVERSION_FAILURE, "Failed to parse {} in $convert with no onError value: {why}", show(value))
 }
 
-fn converted(value: Ref<'_>, target: Target) -> Result<Value> {
+fn converted(value: Ref<'_>, target: Target, way: Way) -> Result<Value> {
+    match (target, value) {
+        (Target::Double, Ref::Binary(bytes)) => {
+            return binary::to_double(bytes, way.order).map(Value::Double);
+        }
+        (Target::Long, Ref::Binary(bytes)) => {
+            return binary::to_integer(bytes, way.order, 8).map(Value::Int64);
+        }
+        (Target::Int, Ref::Binary(bytes)) => {
+            return binary::to_integer(bytes, way.order, 4).map(|number| Value::Int32(number as i32));
+        }
+        (Target::String, Ref::Binary(bytes)) => {
+            let Some(format) = way.format else {
+                bail!(4341115, "Format must be specified when converting from 'binData' to 'string'")
+            };
+            return binary::to_text(bytes, format).map(Value::String);
+        }
+        _ => {}
+    }
     match target {
+        Target::Other(name) => unsupported(value, name),
+        Target::Binary(subtype) => binary::from_value(value, subtype, way.format, way.order),
         Target::Bool => Ok(Value::Boolean(is_truthy(Some(value)))),
         Target::Double => to_double(value),
         Target::Int | Target::Long => to_integer(value, target),
@@ -165,10 +217,6 @@ fn converted(value: Ref<'_>, target: Target) -> Result<Value> {
                 Err(_) => failed(value, "Invalid string length for parsing to OID"),
             },
             _ => unsupported(value, "objectId"),
-        },
-        Target::Binary => match value {
-            Ref::Binary(_) => Ok(value.into()),
-            _ => bail!(NOT_IMPLEMENTED, "$convert to binData is not supported"),
         },
     }
 }
@@ -295,41 +343,17 @@ fn to_text(value: Ref<'_>) -> Result<Value> {
         Ref::Decimal128(number) => number.to_string(),
         Ref::ObjectId(id) => id.to_hex(),
         Ref::DateTime(date) => super::date_format::iso(date.timestamp_millis())?,
-        Ref::Binary(binary) if binary.subtype == BinarySubtype::Uuid && binary.bytes.len() == 16 => {
-            uuid_text(binary.bytes)
-        }
         _ => return unsupported(value, "string"),
     }))
 }
 
-fn uuid_text(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for (at, byte) in bytes.iter().enumerate() {
-        if [4, 6, 8, 10].contains(&at) {
-            text.push('-');
-        }
-        text += &format!("{byte:02x}");
-    }
-    text
-}
-
 fn to_uuid(args: &Args<'_>) -> Result<Out> {
-    let text = match args.at(0) {
-        value if is_nullish(value) => return Ok(Some(Value::Null)),
-        Some(Ref::String(text)) => text,
-        Some(value @ Ref::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => {
-            return Ok(Some(value.into()));
+    match args.at(0) {
+        value if is_nullish(value) => Ok(Some(Value::Null)),
+        Some(value) => {
+            binary::from_value(value, BinarySubtype::Uuid, Some(Format::Uuid), ByteOrder::Little).map(Some)
         }
-        other => bail!(CONVERSION_FAILURE, "Unsupported conversion from {} to UUID", type_name_opt(other)),
-    };
-    let shaped = text.len() == 36 && [8, 13, 18, 23].iter().all(|at| text.as_bytes().get(*at) == Some(&b'-'));
-    let digits: String = text.chars().filter(|c| *c != '-').collect();
-    let bytes: Option<Vec<u8>> = (shaped && digits.len() == 32 && digits.is_ascii())
-        .then(|| (0..16).map(|at| u8::from_str_radix(digits.get(at * 2..at * 2 + 2)?, 16).ok()).collect())
-        .flatten();
-    match bytes {
-        Some(bytes) => Ok(Some(Value::Binary(Binary { subtype: BinarySubtype::Uuid, bytes }))),
-        None => bail!(CONVERSION_FAILURE, "Invalid UUID string: {text}"),
+        None => Ok(Some(Value::Null)),
     }
 }
 
@@ -344,13 +368,21 @@ pub(crate) fn double_text(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_string();
     }
-    let text = format!("{value:e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..16).contains(&exponent) {
-        format!("{value}")
-    } else {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        format!("{mantissa}e{sign}{:02}", exponent.abs())
-    }
+    let (digits, point) = shortest_digits(value.abs());
+    let (exponent, count) = (point - 1, digits.len() as i32);
+    let (first, rest) = digits.split_at(1);
+    let text = match exponent {
+        ..-4 | 16.. => {
+            let dot = if rest.is_empty() { "" } else { "." };
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{first}{dot}{rest}e{sign}{:02}", exponent.abs())
+        }
+        ..0 => format!("0.{digits:0>width$}", width = (count - point) as usize),
+        _ if point >= count => format!("{digits:0<width$}", width = point as usize),
+        _ => {
+            let (whole, fraction) = digits.split_at(point as usize);
+            format!("{whole}.{fraction}")
+        }
+    };
+    if value < 0.0 { format!("-{text}") } else { text }
 }

@@ -128,7 +128,6 @@ impl Action {
             (Action::ElemMatch(_), _) => None,
             (Action::Positional, Ref::Array(list)) => match position.and_then(|at| items(list).nth(at)) {
                 Some(item) => Some(array([item.into()])),
-                None if items(list).next().is_none() => Some(array([])),
                 None => bail!(
                     51246,
                     "Executor error during find command :: caused by :: positional operator '.$' couldn't find a \

@@ -6,8 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use mayfly_value::json::write_double as write_plain_double;
-use mayfly_value::number::compare_doubles;
+use mayfly_value::number::{compare_doubles, shortest_digits};
 
 /// The first double above every i64: 2^63.
 const ABOVE_INT64: f64 = 9_223_372_036_854_775_808.0;
@@ -48,24 +47,6 @@ pub fn write_double(double: f64, out: &mut String) {
     }
     let (digits, point) = shortest_digits(double.abs());
     lay_out(&digits, point, out);
-}
-
-/// The digits of a positive finite double and where the point stands among them: `("15", 22)` for 1.5e21.
-///
-/// Of the shortest texts that read back as the double the nearest is taken, and of two equally near the even one, as
-/// JavaScript does. The standard library takes the odd one, so the digits come from the writer of JSON.
-fn shortest_digits(double: f64) -> (String, i32) {
-    let mut text = Vec::new();
-    write_plain_double(double, &mut text);
-    let text = String::from_utf8_lossy(&text);
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-
-    let digits = format!("{whole}{fraction}");
-    let significant = digits.trim_start_matches('0');
-    let leading_zeros = (digits.len() - significant.len()) as i32;
-    (significant.trim_end_matches('0').to_owned(), whole.len() as i32 + exponent - leading_zeros)
 }
 
 /// Digits with the point where JavaScript puts it, with an exponent below 1e-6 and from 1e21 on.
