@@ -355,6 +355,13 @@ impl Decimal {
                     divide_rounded(&BigUint::from(coefficient), &ten_to(shift), rounding, negative, false);
                 Decimal::finish(negative, rounded, (-places).into(), (-places).into(), false)
             }
+            Decimal::Finite { negative, coefficient: 0, .. } => {
+                Decimal::Finite { negative, coefficient: 0, exponent: -places }
+            }
+            // As many zeros are written as there is room for.
+            Decimal::Finite { negative, coefficient, exponent } if exponent > -places => {
+                Decimal::finish(negative, coefficient.into(), exponent.into(), (-places).into(), false)
+            }
             other => other,
         }
     }

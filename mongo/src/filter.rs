@@ -262,6 +262,12 @@ impl Node {
 /// What a search is told where nothing is indexed for it.
 pub(crate) const NO_TEXT_INDEX: &str = "text index required for $text query";
 
+/// A filter on one path: equal to one of these values, and there.
+pub(crate) fn presence_filter(path: &str, values: Vec<crate::values::Value>) -> Filter {
+    let is_there = Node::Field { path: Path::new(path), predicate: Predicate::Exists };
+    Filter { node: Node::And(vec![membership_filter(path, values).node, is_there]) }
+}
+
 /// A filter on one path: equal to one of these values.
 pub(crate) fn membership_filter(path: &str, values: Vec<crate::values::Value>) -> Filter {
     let predicate = Predicate::In(leaf::Membership::new(values, Vec::new()));

@@ -65,16 +65,22 @@ impl Surroundings {
             surroundings.collation = collations::parse(collation)?;
         }
         if let Some(view) = collection.filter(|collection| collection.view().is_some()) {
-            let own = match view.options().get_document("collation") {
-                Ok(collation) => collations::parse(collation)?,
-                Err(_) => None,
-            };
-            if own.as_ref().map(Collation::spec) != surroundings.collation.as_ref().map(Collation::spec) {
-                return Err(Failure::new(167, "Cannot override a view's default collation"));
-            }
+            surroundings.check_view(view)?;
         }
         surroundings.text = collection.and_then(text_index);
         Ok(surroundings)
+    }
+
+    /// Refuses a view in which texts compare otherwise than here.
+    pub fn check_view(&self, view: &Collection) -> Result<()> {
+        let own = match view.options().get_document("collation") {
+            Ok(collation) => collations::parse(collation)?,
+            Err(_) => None,
+        };
+        if own.as_ref().map(Collation::spec) != self.collation.as_ref().map(Collation::spec) {
+            return Err(Failure::new(167, "Cannot override a view's default collation"));
+        }
+        Ok(())
     }
 
     /// Without collation and variables.

@@ -68,8 +68,16 @@ impl SortPattern {
         plain.then(|| self.parts.iter().map(|part| (part.path.dotted.as_str(), part.descending)).collect())
     }
 
+    /// Whether it is by `_id` alone. No document has an array there; of a group it is one value, and not its items.
+    fn is_by_id(&self) -> bool {
+        matches!(&self.parts[..], [part] if part.meta.is_none() && part.path.dotted == "_id")
+    }
+
     /// What the document is sorted by.
     pub fn key(&self, document: &RawDocument, context: &Context<'_>) -> Result<Vec<Value>> {
+        if self.is_by_id() {
+            return Ok(vec![field(document, "_id").map_or(Value::Null, Value::from)]);
+        }
         self.parts
             .iter()
             .try_fold((Vec::new(), None), |(mut keys, mut array): (Vec<Value>, Option<&str>), part| {

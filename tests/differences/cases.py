@@ -213,6 +213,20 @@ class Server:
         return kept, message
 
 
+def without_order(text):
+    """An answer whose documents have their fields in no order."""
+
+    def sorted_in(value):
+        if isinstance(value, dict):
+            return {name: sorted_in(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            parts = [sorted_in(inner) for inner in value]
+            return sorted(parts, key=json.dumps) if all(isinstance(part, list) for part in parts) else parts
+        return value
+
+    return sorted_in(json.loads(text))
+
+
 def by_name(value):
     """A document with its fields sorted."""
     if isinstance(value, list):

@@ -325,6 +325,7 @@ impl Collections for Others<'_> {
             if self.depth >= VIEWS_MAX {
                 return Err(MongoError::new(165, "View depth too deep or view cycle detected"));
             }
+            self.surroundings.check_view(&found).map_err(failed)?;
             let (source, stages) = resolve_view(call, found, RawArrayBuf::new().as_ref()).map_err(failed)?;
             let run = run_pipeline(call, source, false, &stages, self.surroundings, None);
             for row in handle.block_on(Box::pin(run)).map_err(failed)? {

@@ -93,17 +93,15 @@ fn zip(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
                 ),
             }
         }
-        let defaults: Vec<_> = defaults
-            .iter()
-            .map(|default| Ok(default.eval(env)?.unwrap_or(Value::Null)))
-            .collect::<Result<_>>()?;
+        let defaults: Vec<_> = defaults.iter().map(|default| default.eval(env)).collect::<Result<_>>()?;
         let lengths = lists.iter().map(Vec::len);
         let length = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
         let row = |at: usize| {
-            let cells = lists
-                .iter()
-                .enumerate()
-                .map(|(place, list)| list.get(at).or(defaults.get(place)).cloned().unwrap_or(Value::Null));
+            // A default without a value leaves its place out.
+            let cells = lists.iter().enumerate().filter_map(|(place, list)| match list.get(at) {
+                Some(item) => Some(item.clone()),
+                None => defaults.get(place).cloned().unwrap_or(Some(Value::Null)),
+            });
             array(cells)
         };
         Ok(Some(array((0..length).map(row))))

@@ -8,7 +8,7 @@ use super::{Operator, Parsed, Place, Row, Run, Stage, StageDefinition};
 use crate::collation::Ordered;
 use crate::error::{FAILED_TO_PARSE, Result, bail};
 use crate::expression::{Expression, split_path};
-use crate::filter::{Filter, membership_filter};
+use crate::filter::{Filter, presence_filter};
 use crate::values::{Ref, Value, array, as_integer, field, fields, items, type_name};
 
 pub(super) const STAGES: &[StageDefinition] =
@@ -107,7 +107,8 @@ impl Operator for GraphOperator<'_> {
         };
         let (mut reached, mut found, mut bytes, mut depth) = (BTreeMap::new(), Vec::new(), 0, 0_i64);
         while !frontier.is_empty() && depth_max.is_none_or(|max| depth <= max) {
-            let filter = membership_filter(connect_to, std::mem::take(&mut frontier));
+            // Who has no such field is connected to nothing, not to null.
+            let filter = presence_filter(connect_to, std::mem::take(&mut frontier));
             for next in fetch(self.run, "$graphLookup", from, &filter)? {
                 if !restriction.matches(&next, self.run.context)? {
                     continue;

@@ -7,6 +7,7 @@ use super::{Operator, Parsed, Pipeline, Place, Row, Run, Stage, StageDefinition}
 use crate::error::{FAILED_TO_PARSE, MISSING_FIELD, Result, TYPE_MISMATCH, UNKNOWN_FIELD, bail};
 use crate::expression::{Expression, Names, split_path};
 use crate::filter::{Filter, membership_filter};
+use crate::path::parse_index;
 use crate::values::{Ref, Value, array, field, fields, items, type_name};
 
 pub(super) const STAGES: &[StageDefinition] =
@@ -119,22 +120,22 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     Ok(Parsed::Stage(Box::new(Lookup { from, equality, variables: lets, pipeline, target })))
 }
 
-/// All values at a path: of arrays the items, of a missing field null.
+/// All values at a path: of arrays the items, or the one whose number stands there. A missing field has none.
 pub(super) fn local_values(document: &RawDocument, path: &[String]) -> Vec<Value> {
     fn collect(value: Ref<'_>, path: &[String], found: &mut Vec<Value>) {
         match (path.split_first(), value) {
             (None, Ref::Array(list)) => found.extend(items(list).map(Value::from)),
             (None, value) => found.push(value.into()),
-            (Some((first, rest)), Ref::Document(object)) => match field(object, first) {
-                Some(value) => collect(value, rest, found),
-                None => found.push(Value::Null),
-            },
-            (Some(_), Ref::Array(list)) => {
-                items(list)
-                    .filter(|item| matches!(item, Ref::Document(_)))
-                    .for_each(|item| collect(item, path, found));
+            (Some((first, rest)), Ref::Document(object)) => {
+                field(object, first).into_iter().for_each(|value| collect(value, rest, found));
             }
-            (Some(_), _) => found.push(Value::Null),
+            (Some((first, rest)), Ref::Array(list)) => match parse_index(first) {
+                Some(place) => items(list).nth(place).into_iter().for_each(|item| collect(item, rest, found)),
+                None => items(list)
+                    .filter(|item| matches!(item, Ref::Document(_)))
+                    .for_each(|item| collect(item, path, found)),
+            },
+            (Some(_), _) => {}
         }
     }
     let mut found = Vec::new();
@@ -173,7 +174,7 @@ impl LookupOperator<'_> {
         let filter = match equality {
             Some((local, foreign)) => {
                 let mut values = local_values(document, local);
-                // An empty array is as good as nothing, and nothing matches null.
+                // Nothing matches null.
                 if values.is_empty() {
                     values.push(Value::Null);
                 }

@@ -1,4 +1,5 @@
-//! `$match` before the stages that do not touch what it looks at, and `$limit` and `$skip` before those that make one document of each.
+//! `$match` before the stages that do not touch what it looks at, and `$limit` and `$skip` before those that make one document of each; of two
+//! `$sort` in a row the last.
 //!
 //! What is filtered early is not reshaped, sorted or joined for nothing, and may be found by an index. It shows in answers too: a
 //! stage does not fail over documents that a later filter leaves out, so a division is safe if zeros are filtered out after
@@ -9,6 +10,7 @@ use bson::{RawArray, RawArrayBuf, RawDocument, RawDocumentBuf};
 use super::STAGES_MAX;
 use crate::expression::{Names, split_path};
 use crate::projection::Projection;
+use crate::sort::SortPattern;
 use crate::values::{Ref, field, fields, items, put};
 
 /// Stages that make one document of each.
@@ -49,6 +51,8 @@ fn swapped(before: &RawDocument, filter: &RawDocument, names: &Names) -> Option<
     let (name, operand) = only_field(before)?;
     let filter = match only_field(filter)? {
         ("$match", Ref::Document(filter)) => filter,
+        // Of two orders the last counts, and the first is not even looked for.
+        ("$sort", _) if name == "$sort" && is_order(operand) => return Some(vec![filter.to_owned()]),
         ("$limit" | "$skip", _) if RESHAPING.contains(&name) => {
             return Some(vec![filter.to_owned(), before.to_owned()]);
         }
@@ -73,6 +77,11 @@ fn swapped(before: &RawDocument, filter: &RawDocument, names: &Names) -> Option<
         stages.push(match_all(&late));
     }
     Some(stages)
+}
+
+/// Whether it is an order that can be looked for.
+fn is_order(operand: Ref<'_>) -> bool {
+    matches!(operand, Ref::Document(order) if SortPattern::parse(order).is_ok_and(|order| !order.is_empty()))
 }
 
 fn only_field(document: &RawDocument) -> Option<(&str, Ref<'_>)> {

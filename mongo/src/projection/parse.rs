@@ -24,6 +24,8 @@ struct Parser<'a> {
     excluded: Option<String>,
     /// Something that is neither: `$slice`.
     modified: bool,
+    /// Whether a part of an array is cut out.
+    sliced: bool,
     computed: bool,
     positional: bool,
     /// Items of arrays are asked for: beside fields that are left out, or like fields that are kept.
@@ -40,6 +42,7 @@ impl<'a> Parser<'a> {
             included: None,
             excluded: None,
             modified: false,
+            sliced: false,
             computed: false,
             positional: false,
             elements: false,
@@ -116,6 +119,7 @@ impl<'a> Parser<'a> {
             Some(("$slice", operand)) if self.dialect == Dialect::Find && fields(object).count() == 1 => {
                 if let Some(action) = slice(operand)? {
                     self.modified = true;
+                    self.sliced = true;
                     return self.add(&path, action);
                 }
                 self.compute(&path, Ref::Document(object))
@@ -179,8 +183,18 @@ impl<'a> Parser<'a> {
     }
 
     fn finish(self) -> Result<Projection> {
-        let Parser { dialect, filter, included, excluded, modified, computed, positional, elements, .. } =
-            self;
+        let Parser {
+            dialect,
+            filter,
+            included,
+            excluded,
+            modified,
+            sliced,
+            computed,
+            positional,
+            elements,
+            ..
+        } = self;
         let mut tree = self.tree;
         let id = tree
             .fields
@@ -193,7 +207,8 @@ impl<'a> Parser<'a> {
         let kind = match dialect {
             Dialect::Add => ProjectionKind::Addition,
             _ if included.is_some() || computed => ProjectionKind::Inclusion,
-            _ if elements && excluded.is_none() => ProjectionKind::Inclusion,
+            // A part of an array is cut out of all fields, also beside an item that is looked for.
+            _ if elements && excluded.is_none() && !sliced => ProjectionKind::Inclusion,
             // Parts and scores of fields are shown beside all others, unless `_id` is asked for by name.
             _ if excluded.is_some() || id == Some(true) => ProjectionKind::Exclusion,
             _ if modified && (id.is_none() || id_is_cut) => ProjectionKind::Exclusion,
