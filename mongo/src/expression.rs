@@ -83,6 +83,19 @@ pub(crate) enum Null {
     Seen,
     /// It is the answer: what comes after it is not computed, and so cannot fail.
     Answers,
+    /// It is the answer if it is the first operand.
+    AnswersFirst,
+}
+
+impl Null {
+    /// Whether null is the answer after these operands.
+    fn decides(self, values: &[Out]) -> bool {
+        match self {
+            Self::Seen => false,
+            Self::Answers => values.iter().any(is_null),
+            Self::AnswersFirst => values.first().is_some_and(is_null),
+        }
+    }
 }
 
 /// An operator that decides itself which of its operands it computes.
@@ -299,7 +312,7 @@ impl Expr {
                     match expr.eval(env) {
                         Ok(value) => values.push(value),
                         // Only now does it matter that the operands before should have been looked at first.
-                        Err(_) if *null == Null::Answers && values.iter().any(is_null) => {
+                        Err(_) if null.decides(&values) => {
                             return Ok(Some(Value::Null));
                         }
                         Err(error) => return Err(error),

@@ -22,6 +22,7 @@ pub async fn count(call: &Call<'_>) -> Result<RawDocumentBuf> {
         let n = super::aggregate::count_on_view(call, collection).await?;
         return reply(doc! { "n": n });
     }
+    let surroundings = Surroundings::on(call, collection.as_ref())?;
     let query = call.document("query")?.filter(|query| !query.is_empty());
     let (skip, limit) =
         (call.count("skip")?.unwrap_or(0), call.integer("limit")?.unwrap_or(0).unsigned_abs());
@@ -32,7 +33,6 @@ pub async fn count(call: &Call<'_>) -> Result<RawDocumentBuf> {
         }
         (None, None) => 0,
         (_, filter) => {
-            let surroundings = Surroundings::on(call, collection.as_ref())?;
             let filter = match filter {
                 Some(filter) => Filter::parse(filter, &surroundings.names())?,
                 None => Filter::all(),

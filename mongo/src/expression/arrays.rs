@@ -96,7 +96,7 @@ fn contains(args: &Args<'_>) -> Result<Out> {
 pub(super) fn bound(name: &str, which: &str, value: Option<Ref<'_>>) -> Result<usize> {
     let Some(place) = value.and_then(int32) else {
         bail!(
-            40096,
+            if name == "$indexOfArray" { 9711600 } else { 40096 },
             "{name} requires an integral {which} index, found a value of type: {}",
             type_name_opt(value)
         );

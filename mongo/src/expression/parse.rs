@@ -188,19 +188,31 @@ const STOPS_AT_NULL: &[&str] = &[
     "$bitXor",
     "$concat",
     "$concatArrays",
-    "$indexOfArray",
-    "$indexOfBytes",
-    "$indexOfCP",
     "$setIntersection",
     "$setUnion",
 ];
+
+/// Functions that do so with the first.
+const STOPS_AT_FIRST_NULL: &[&str] = &["$indexOfArray", "$indexOfBytes", "$indexOfCP"];
+
+/// Functions whose operands may come in any order. Constants come last, as with MongoDB: a null of a document is met before a
+/// constant of a wrong type.
+const CONSTANTS_LAST: &[&str] =
+    &["$add", "$multiply", "$bitAnd", "$bitOr", "$bitXor", "$setIntersection", "$setUnion"];
 
 fn parse_operator(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Expr> {
     let Some(operator) = find(name) else { bail!(168, "Unrecognized expression '{name}'") };
     match &operator.kind {
         Kind::Function { min, max, call } => {
-            let parsed = arguments(name, operand, (*min, *max), scope)?;
-            let null = if STOPS_AT_NULL.contains(&name) { Null::Answers } else { Null::Seen };
+            let mut parsed = arguments(name, operand, (*min, *max), scope)?;
+            if CONSTANTS_LAST.contains(&name) {
+                parsed.sort_by_key(|operand| matches!(operand, Expr::Constant(_)));
+            }
+            let null = match name {
+                name if STOPS_AT_NULL.contains(&name) => Null::Answers,
+                name if STOPS_AT_FIRST_NULL.contains(&name) => Null::AnswersFirst,
+                _ => Null::Seen,
+            };
             call_of(*call, parsed, null)
         }
         Kind::Form(parse) => parse(name, operand, scope),

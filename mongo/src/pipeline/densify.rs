@@ -54,6 +54,14 @@ fn parse(name: &str, operand: Ref<'_>, _: Place<'_>) -> Result<Parsed> {
         }
         Some(_) => bail!(TYPE_MISMATCH, "BSON field '$densify.partitionByFields' must be an array"),
     }
+    if let Some(Ref::String(densified)) = field(object, "field")
+        && partition.iter().any(|path: &Vec<String>| path.join(".") == densified)
+    {
+        let message = format!(
+            "partitionByFields '{densified}' cannot include field '{densified}' that is being densified."
+        );
+        bail!(8993000, "{message}");
+    }
     let Some(Ref::Document(range)) = field(object, "range") else {
         bail!(MISSING_FIELD, "BSON field '$densify.range' is missing but a required field");
     };
