@@ -122,10 +122,11 @@ impl<'a> Execution<'a> {
             reads_system: reads_system(plan),
             now: self.now,
         };
+        // On the heap: these are large, and would be copied with each future around them.
         let page = match plan.paging() {
-            Paging::Streaming => run.stream(token, page).await?,
-            Paging::Sorted | Paging::Grouped | Paging::Distinct => run.window(token, page).await?,
-            Paging::Whole => run.whole(token, page).await?,
+            Paging::Streaming => Box::pin(run.stream(token, page)).await?,
+            Paging::Sorted | Paging::Grouped | Paging::Distinct => Box::pin(run.window(token, page)).await?,
+            Paging::Whole => Box::pin(run.whole(token, page)).await?,
         };
         let charge = charge::query(page.scanned, page.bytes as u64);
         Ok(RowPage {
