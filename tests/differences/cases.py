@@ -213,18 +213,18 @@ class Server:
         return kept, message
 
 
-def without_order(text):
-    """An answer whose documents have their fields in no order."""
+def without_order(text, of_lists=False):
+    """An answer whose documents have their fields in no order, and whose lists have none either if that is asked for."""
 
-    def sorted_in(value):
-        if isinstance(value, dict):
-            return {name: sorted_in(inner) for name, inner in value.items()}
+    def unordered(value):
+        if isinstance(value, dict) and "array" in value:
+            items = [unordered(item) for item in value["array"]]
+            return {"array": sorted(items, key=json.dumps) if of_lists else items}
         if isinstance(value, list):
-            parts = [sorted_in(inner) for inner in value]
-            return sorted(parts, key=json.dumps) if all(isinstance(part, list) for part in parts) else parts
+            return sorted(([name, unordered(inner)] for name, inner in value), key=json.dumps)
         return value
 
-    return sorted_in(json.loads(text))
+    return unordered(json.loads(text))
 
 
 def by_name(value):

@@ -4,14 +4,12 @@ Random commands meet the same difference again and again. Each rule here is for 
 knows is new, and is shown.
 """
 
+import json
 import re
 
 from cases import without_order as unordered
 
 WRAPPED = re.compile(r'\[\["", (\{"\$(?:min|max)Key": 1\})\]\]')
-
-# Operators whose operands MongoDB may take in another order.
-REORDERED = re.compile(r"'\$(setUnion|setIntersection|add|multiply|bitAnd|bitOr|bitXor|max|min|sum|and|or)'")
 
 
 def number(case, answers, codes, messages):
@@ -27,29 +25,42 @@ def number(case, answers, codes, messages):
         (1, codes[0] is None and "Failed to optimize" in theirs),
         (2, only_ours and any(isinstance(pipeline, list) for pipeline in pipelines)),
         (3, "of a decimal is not supported" in ours),
-        (4, "upserted" in answers[0] and re.search("'\\$(nor|alwaysFalse)'", text)),
+        (4, "'upsert': True" in text and re.search(r"'\$(nor|alwaysFalse|jsonSchema)'|'\$in': \[\]", text)),
         (5, only_ours and "regular expression" in ours.lower()),
+        (6, "-62198755200001" in str(case) and re.search(r"'\$(date(Add|Subtract|Diff|Trunc|ToString|ToParts)|second|millisecond)'", text)),
         (8, "$sigmoid only supports" in theirs),
-        (9, unordered(WRAPPED.sub(r"\1", answers[1])) == unordered(WRAPPED.sub(r"\1", answers[0]))),
-        (12, (codes[0] is None) != (codes[1] is None) and is_filtered),
+        (9, unordered(WRAPPED.sub(r"\1", answers[1]), True) == unordered(WRAPPED.sub(r"\1", answers[0]), True) and WRAPPED.search(answers[1])),
+        (10, "'$densify'" in text and '["b", []]' in answers[1]),
+        (11, only_ours and "must be greater than 0" in ours),
+        (12, (codes[0] is None) != (codes[1] is None) and (is_filtered or "'$redact'" in text)),
         (13, "hint" in command and (codes[1] == "291" or "text" in str(case["indexes"]))),
         (14, "E+61" in str(case) and "NaN" in answers[1]),
         (15, "2.2250738585072e-308" in answers[1]),
         (16, name == "count" and codes[1] == "15958"),
         (17, "multipleOf" in text and "nan" in text),
         (18, only_ours and "arrayFilters" in text),
-        (20, name == "distinct" and case["indexes"] and answers[0] == re.sub(r"(\[)null(?:, )?|, null\b", r"\1", answers[1])),
+        (20, name == "distinct" and case["indexes"] and codes == (None, None) and without_null(answers[0]) == without_null(answers[1])),
         (21, "'$densify'" in text and "'bounds': 'full'" in text and "partitionByFields" in text),
         (22, codes == (None, "51246")),
         (23, answers[1].startswith('[["broken"')),
-        (24, (codes[0] is None) != (codes[1] is None) and REORDERED.search(text)),
+        (24, "MinKey()" in text and "$**" in str(case["indexes"])),
         (25, "$setOnInsert" in text and codes == (None, "2")),
-        (26, "'$stdDevPop'" in text and answers[0].replace('{"$numberDouble": "0.0"}', "0") == answers[1].replace('{"$numberDouble": "0.0"}', "0")),
+        (26, "'$stdDevPop'" in text and "'$setWindowFields'" in text and codes == (None, None)),
         (27, unordered(answers[0]) == unordered(answers[1])),
         (28, "'$covariance" in text and codes == (None, None)),
         (29, codes == (None, "167")),
+        (30, "'$push'" in text and re.sub(r'"nModified", \d', "", answers[0]) == re.sub(r'"nModified", \d', "", answers[1])),
+        (31, "'$merge'" in text and re.sub(r'\{"\$numberLong": "(\d+)"\}', r"\1", answers[1]) == answers[0]),
+        (32, re.search(r"'\$(top|bottom)N?'", text) and codes == (None, None)),
+        (33, "'$dateDiff'" in text and only_ours),
     ]
     return next((number for number, fits in rules if fits), None)
+
+
+def without_null(text):
+    """The distinct values of an answer but for null."""
+    [[_, values]] = json.loads(text)
+    return [value for value in values["array"] if value is not None]
 
 
 def has_order(command):

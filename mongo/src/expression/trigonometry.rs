@@ -76,10 +76,14 @@ fn bounded(name: &str, args: &Args<'_>, low: f64, high: f64, function: fn(f64) -
 }
 
 fn atan2(args: &Args<'_>) -> Result<Out> {
-    if is_nullish(args.at(0)) || is_nullish(args.at(1)) {
+    if is_nullish(args.at(0)) {
         return Ok(Some(Value::Null));
     }
-    match (number("$atan2", 51044, args.at(0))?, number("$atan2", 51045, args.at(1))?) {
+    let y = number("$atan2", 51044, args.at(0))?;
+    if is_nullish(args.at(1)) {
+        return Ok(Some(Value::Null));
+    }
+    match (y, number("$atan2", 51045, args.at(1))?) {
         (Some(Number::Decimal(_)), _) | (_, Some(Number::Decimal(_))) => no_decimals("$atan2").map(|_| None),
         (Some(y), Some(x)) => Ok(Some(Value::Double(y.to_f64().atan2(x.to_f64())))),
         _ => Ok(Some(Value::Null)),
