@@ -17,6 +17,7 @@ import sys
 
 from bson import SON, json_util
 from bson.codec_options import DatetimeConversion
+from bson.errors import InvalidBSON
 from pymongo import MongoClient
 from pymongo.errors import ConnectionFailure
 
@@ -180,9 +181,9 @@ def main():
                 print(f"--- seed {chosen.seed}, round {round_number}, command {place}\n{text}", flush=True)
                 is_ready = False
         pair.close()
-    except ConnectionFailure as gone:
-        # MongoDB ends itself on some of these commands.
-        print(f"seed {chosen.seed}, round {round_number}, command {place}: a server has left: {str(gone)[:100]}")
+    except (ConnectionFailure, InvalidBSON) as gone:
+        # MongoDB ends itself on some of these commands, and writes what is no BSON on others.
+        print(f"seed {chosen.seed}, round {round_number}, command {place}: a server cannot be asked any more: {str(gone)[:100]}")
     print(f"{asked} asked, {refused} refused by MongoDB, {other_reason} of them by us for another reason")
     print("like what is kept: " + ", ".join(f"{number:04} {count} times" for number, count in sorted(met.items())))
     print(f"{asked - found} passed, {found + bad} failed")

@@ -120,7 +120,7 @@ impl Window {
             }
             Window::Range { low, high, unit } => {
                 let own = measured(part.sort_value(at), *unit)?;
-                let from_current = *low == Bound::Current;
+                let (from_current, to_current) = (*low == Bound::Current, *high == Bound::Current);
                 let (low, high) = (moved(own, low, *unit), moved(own, high, *unit));
                 // Documents are in the order of this field, so those before a bound come first.
                 let before = |bound: &Value, or_at: bool| {
@@ -130,9 +130,9 @@ impl Window {
                         order.is_lt() || or_at && order.is_eq()
                     })
                 };
-                // Of equals, the window that begins with the current document begins with itself.
+                // Of equals, the window that begins or ends with the current document does so with itself.
                 let start = if from_current { at } else { low.map_or(0, |low| before(&low, false)) };
-                let end = high.map_or(count, |high| before(&high, true));
+                let end = if to_current { at + 1 } else { high.map_or(count, |high| before(&high, true)) };
                 Ok(start..end.max(start))
             }
         }
