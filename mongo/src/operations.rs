@@ -158,7 +158,9 @@ impl Operations {
 
     fn end(&self, operation: &Operation, purpose: Purpose) {
         self.running.lock().remove(&operation.id);
-        self.usage.add(&operation.namespace, operation.kind, purpose, operation.watch.elapsed());
+        if !operation.namespace.contains(".$cmd") {
+            self.usage.add(&operation.namespace, operation.kind, purpose, operation.watch.elapsed());
+        }
     }
 }
 

@@ -106,7 +106,10 @@ impl Mongo {
         self.sessions.drafts.clear(self).await?;
         self.cursors.sweep(now);
         self.snapshots.sweep(now);
-        self.operations.usage.keep_only(|name| namespace::is_there(&self.engine, name));
+        self.operations.usage.keep_only(
+            |name| namespace::is_there(&self.engine, name),
+            |container| self.engine.container_by_id(container).is_ok(),
+        );
         self.engine.forget_errands(now).await?;
         self.forget_receipts(now).await
     }

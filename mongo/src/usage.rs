@@ -164,9 +164,10 @@ impl Usage {
         indexes.get(&container).and_then(|of_container| of_container.get(index)).copied().unwrap_or(0)
     }
 
-    /// Forgets the use of what is no collection any more.
-    pub fn keep_only(&self, is_there: impl Fn(&str) -> bool) {
-        self.collections.lock().retain(|namespace, _| is_there(namespace));
+    /// Forgets the use of what is not there any more.
+    pub fn keep_only(&self, is_collection: impl Fn(&str) -> bool, is_container: impl Fn(u32) -> bool) {
+        self.collections.lock().retain(|namespace, _| is_collection(namespace));
+        self.indexes.lock().retain(|container, _| is_container(*container));
     }
 
     /// The use of collections, as `top` shows it.

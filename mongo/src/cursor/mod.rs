@@ -482,7 +482,7 @@ impl Taken<'_> {
 
     /// Whether somebody has closed it meanwhile.
     pub fn is_killed(&self) -> bool {
-        matches!(self.cursors.open.lock().get(&self.id), Some((Place::Killed, _)) | None)
+        is_killed(&self.cursors.open.lock(), self.id)
     }
 
     /// A further answer: up to `size` documents; and how many there are.
@@ -512,10 +512,15 @@ impl Taken<'_> {
     }
 }
 
+/// Whether a cursor in use has been closed.
+fn is_killed(open: &HashMap<i64, (Place, Info)>, id: i64) -> bool {
+    matches!(open.get(&id), Some((Place::Killed, _)) | None)
+}
+
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        let killed = self.is_killed();
         let mut open = self.cursors.open.lock();
+        let killed = is_killed(&open, self.id);
         match self.cursor.take() {
             Some(cursor) if !killed => {
                 if let Some((place, _)) = open.get_mut(&self.id) {
