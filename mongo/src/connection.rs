@@ -62,8 +62,12 @@ pub struct Who {
 impl Who {
     /// Whether one of these users is one of the others.
     pub fn is_one_of(&self, others: &Self) -> bool {
-        let same = |user: &User, other: &User| (&user.database, &user.name) == (&other.database, &other.name);
-        self.users.iter().any(|user| others.users.iter().any(|other| same(user, other)))
+        others.users.iter().any(|other| self.has(&other.database, &other.name))
+    }
+
+    /// Whether the user of a database is there.
+    pub fn has(&self, database: &str, name: &str) -> bool {
+        self.users.iter().any(|user| (&*user.database, &*user.name) == (database, name))
     }
 }
 

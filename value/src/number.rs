@@ -257,22 +257,58 @@ impl DecimalParts {
     }
 }
 
-/// The digits of a positive finite double and where the point stands among them: `("15", 22)` for 1.5e21.
+/// The digits of a positive finite double, and how many of them stand before the point: `("15", 22)` for 1.5e21.
 ///
 /// Of the shortest texts that read back as the double the nearest is taken, and of two equally near the even one, as
 /// JavaScript and MongoDB do. The standard library takes the odd one, so the digits come from the writer of JSON.
-pub fn shortest_digits(double: f64) -> (String, i32) {
-    let mut text = Vec::new();
-    crate::json::write_double(double, &mut text);
-    let text = String::from_utf8_lossy(&text);
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
+#[derive(Debug)]
+pub struct Digits {
+    digits: String,
+    point: i32,
+}
 
-    let digits = format!("{whole}{fraction}");
-    let significant = digits.trim_start_matches('0');
-    let leading_zeros = (digits.len() - significant.len()) as i32;
-    (significant.trim_end_matches('0').to_owned(), whole.len() as i32 + exponent - leading_zeros)
+impl Digits {
+    /// Those of a double.
+    pub fn of(double: f64) -> Self {
+        let mut text = Vec::new();
+        crate::json::write_double(double, &mut text);
+        let text = String::from_utf8_lossy(&text);
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+
+        let digits = format!("{whole}{fraction}");
+        let significant = digits.trim_start_matches('0');
+        let leading_zeros = (digits.len() - significant.len()) as i32;
+        let point = whole.len() as i32 + exponent - leading_zeros;
+        Self { digits: significant.trim_end_matches('0').to_owned(), point }
+    }
+
+    /// The power of ten of the first digit.
+    pub fn exponent(&self) -> i32 {
+        self.point - 1
+    }
+
+    /// The text before an exponent: one digit, and the others behind a point.
+    pub fn mantissa(&self) -> String {
+        let (first, rest) = self.digits.split_at(1.min(self.digits.len()));
+        let dot = if rest.is_empty() { "" } else { "." };
+        format!("{first}{dot}{rest}")
+    }
+
+    /// The text without an exponent.
+    pub fn plain(&self) -> String {
+        let Self { digits, point } = self;
+        let count = digits.len() as i32;
+        match *point {
+            ..=0 => format!("0.{digits:0>width$}", width = (count - point) as usize),
+            point if point >= count => format!("{digits:0<width$}", width = point as usize),
+            point => {
+                let (whole, fraction) = digits.split_at(point as usize);
+                format!("{whole}.{fraction}")
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ pub fn user_in(user: &RawDocument, field: &str) -> Result<(String, String)> {
 
 /// Whether one of these users is there.
 pub fn is_of(who: &Who, users: &[(String, String)]) -> bool {
-    who.users.iter().any(|own| users.iter().any(|(db, name)| (db, name) == (&own.database, &own.name)))
+    users.iter().any(|(database, name)| who.has(database, name))
 }
 
 /// What sessions carry of their user: a digest of the name, or of nothing.

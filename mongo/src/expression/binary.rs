@@ -46,21 +46,15 @@ pub enum Format {
 impl Format {
     /// What `format` names; nothing if it is null or missing.
     pub fn parse(value: Option<Ref<'_>>) -> Result<Option<Self>> {
-        Ok(Some(match value {
-            None | Some(Ref::Null | Ref::Undefined) => return Ok(None),
-            Some(Ref::String("auto")) => Self::Auto,
-            Some(Ref::String("base64")) => Self::Base64,
-            Some(Ref::String("base64url")) => Self::Base64Url,
-            Some(Ref::String("hex")) => Self::Hex,
-            Some(Ref::String("utf8")) => Self::Utf8,
-            Some(Ref::String("uuid")) => Self::Uuid,
-            Some(Ref::String(other)) => bail!(4341125, "Invalid 'format' argument for $convert: {other}"),
-            Some(other) => bail!(
-                4341114,
-                "$convert requires that 'format' be a string, found: {} with value {}",
-                type_name(other),
-                show(other)
-            ),
+        Ok(Some(match word("format", 4341114, value)? {
+            None => return Ok(None),
+            Some("auto") => Self::Auto,
+            Some("base64") => Self::Base64,
+            Some("base64url") => Self::Base64Url,
+            Some("hex") => Self::Hex,
+            Some("utf8") => Self::Utf8,
+            Some("uuid") => Self::Uuid,
+            Some(other) => bail!(4341125, "Invalid 'format' argument for $convert: {other}"),
         }))
     }
 }
@@ -77,16 +71,10 @@ pub enum ByteOrder {
 impl ByteOrder {
     /// What `byteOrder` names.
     pub fn parse(value: Option<Ref<'_>>) -> Result<Self> {
-        Ok(match value {
-            None | Some(Ref::Null | Ref::Undefined | Ref::String("little")) => Self::Little,
-            Some(Ref::String("big")) => Self::Big,
-            Some(Ref::String(other)) => bail!(9130002, "Invalid 'byteOrder' argument for $convert: {other}"),
-            Some(other) => bail!(
-                9130001,
-                "$convert requires that 'byteOrder' be a string, found: {} with value {}",
-                type_name(other),
-                show(other)
-            ),
+        Ok(match word("byteOrder", 9130001, value)? {
+            None | Some("little") => Self::Little,
+            Some("big") => Self::Big,
+            Some(other) => bail!(9130002, "Invalid 'byteOrder' argument for $convert: {other}"),
         })
     }
 
@@ -96,6 +84,20 @@ impl ByteOrder {
             bytes.reverse();
         }
         bytes
+    }
+}
+
+/// The word that an argument is; nothing if it is null or missing.
+fn word<'a>(argument: &str, code: i32, value: Option<Ref<'a>>) -> Result<Option<&'a str>> {
+    match value {
+        None | Some(Ref::Null | Ref::Undefined) => Ok(None),
+        Some(Ref::String(word)) => Ok(Some(word)),
+        Some(other) => bail!(
+            code,
+            "$convert requires that '{argument}' be a string, found: {} with value {}",
+            type_name(other),
+            show(other)
+        ),
     }
 }
 

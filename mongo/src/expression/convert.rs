@@ -8,7 +8,7 @@ use super::binary::{self, ByteOrder, Format};
 use super::date_parse::parse_free;
 use super::parse::{object_operand, parse_expression};
 use super::{Args, Env, Expr, Operator, Out, Scope, form, function};
-use mayfly_value::number::shortest_digits;
+use mayfly_value::number::Digits;
 
 use crate::calendar::Zone;
 use crate::decimal::Decimal;
@@ -368,21 +368,13 @@ pub(crate) fn double_text(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_string();
     }
-    let (digits, point) = shortest_digits(value.abs());
-    let (exponent, count) = (point - 1, digits.len() as i32);
-    let (first, rest) = digits.split_at(1);
-    let text = match exponent {
-        ..-4 | 16.. => {
-            let dot = if rest.is_empty() { "" } else { "." };
+    let digits = Digits::of(value.abs());
+    let text = match digits.exponent() {
+        exponent @ (..-4 | 16..) => {
             let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{first}{dot}{rest}e{sign}{:02}", exponent.abs())
+            format!("{}e{sign}{:02}", digits.mantissa(), exponent.abs())
         }
-        ..0 => format!("0.{digits:0>width$}", width = (count - point) as usize),
-        _ if point >= count => format!("{digits:0<width$}", width = point as usize),
-        _ => {
-            let (whole, fraction) = digits.split_at(point as usize);
-            format!("{whole}.{fraction}")
-        }
+        _ => digits.plain(),
     };
     if value < 0.0 { format!("-{text}") } else { text }
 }

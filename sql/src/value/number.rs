@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use mayfly_value::number::{compare_doubles, shortest_digits};
+use mayfly_value::number::{Digits, compare_doubles};
 
 /// The first double above every i64: 2^63.
 const ABOVE_INT64: f64 = 9_223_372_036_854_775_808.0;
@@ -45,26 +45,11 @@ pub fn write_double(double: f64, out: &mut String) {
     if double < 0.0 {
         out.push('-');
     }
-    let (digits, point) = shortest_digits(double.abs());
-    lay_out(&digits, point, out);
-}
-
-/// Digits with the point where JavaScript puts it, with an exponent below 1e-6 and from 1e21 on.
-fn lay_out(digits: &str, point: i32, out: &mut String) {
-    let count = digits.len() as i32;
+    let digits = Digits::of(double.abs());
     // Writing into a String cannot fail.
-    let _ = match point {
-        ..=-6 | 22.. => {
-            let (first, rest) = digits.split_at(1);
-            let dot = if rest.is_empty() { "" } else { "." };
-            write!(out, "{first}{dot}{rest}e{:+}", point - 1)
-        }
-        ..=0 => write!(out, "0.{:0>width$}", digits, width = (count - point) as usize),
-        _ if point >= count => write!(out, "{:0<width$}", digits, width = point as usize),
-        _ => {
-            let (whole, fraction) = digits.split_at(point as usize);
-            write!(out, "{whole}.{fraction}")
-        }
+    let _ = match digits.exponent() {
+        exponent @ (..-6 | 21..) => write!(out, "{}e{exponent:+}", digits.mantissa()),
+        _ => write!(out, "{}", digits.plain()),
     };
 }
 
