@@ -155,7 +155,7 @@ impl Address {
     /// Gives a path its meaning.
     pub fn from_path(path: &Path<'_>) -> Result<Address, UnknownRoute> {
         let by_rid = path.is_rid_based();
-        let id = |text: &str| Ref { text: text.into(), rid: Rid::decode(text).filter(|_| by_rid) };
+        let id = |text: &str| Ref { text: text.into(), rid: by_rid.then(|| Rid::decode(text)).flatten() };
         Ok(match *path.segments() {
             [] => Address::Account,
             ["dbs"] => Address::Databases,

@@ -497,7 +497,6 @@ impl From<AuthError> for ApiError {
                     http_date::format(now)
                 ),
             ),
-            AuthError::BadPath => ApiError::unknown_route(),
         }
     }
 }

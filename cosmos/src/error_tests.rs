@@ -104,7 +104,6 @@ fn refusals_of_signatures() {
             "(token start time: Thu, 01 Jan 1970 00:00:00 GMT, token expiry time: Thu, 01 Jan 1970 00:30:00 \
              GMT, current server time: Thu, 01 Jan 1970 01:00:00 GMT).",
         ),
-        (AuthError::BadPath, 400, "Server could not parse the Url."),
     ] {
         let error = ApiError::from(error);
         assert_eq!((error.status, error.substatus), (status, 0), "{error}");

@@ -28,8 +28,22 @@ pub struct CivilDay {
 /// Reads an RFC 1123 date. Letter case is free, as in the signed text; the zone must be GMT.
 ///
 /// The weekday has to be a weekday but need not fit the date: hand-written clients get it wrong, and the
-/// signature covers the text as sent.
+/// signature covers the text as sent. Requests of one second bring the same text.
 pub fn parse(text: &str) -> Option<u64> {
+    thread_local! {
+        static LAST: RefCell<Option<(String, u64)>> = const { RefCell::new(None) };
+    }
+    LAST.with_borrow_mut(|last| match last {
+        Some((known, seconds)) if known == text => Some(*seconds),
+        _ => {
+            let seconds = read(text)?;
+            *last = Some((text.to_owned(), seconds));
+            Some(seconds)
+        }
+    })
+}
+
+fn read(text: &str) -> Option<u64> {
     let (weekday, rest) = text.trim().split_once(',')?;
     position(&WEEKDAYS, weekday)?;
     let mut words = rest.split_ascii_whitespace();

@@ -14,7 +14,8 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path<'a> {
     raw: Vec<&'a str>,
-    segments: Vec<Cow<'a, str>>,
+    /// None where nothing is encoded, as in most requests.
+    decoded: Option<Vec<Cow<'a, str>>>,
 }
 
 /// A segment did not decode to UTF-8. The client has to encode its names as UTF-8.
@@ -27,23 +28,25 @@ impl<'a> Path<'a> {
     pub fn parse(path: &'a str) -> Result<Path<'a>, NotUtf8> {
         let path = path.split_once('?').map_or(path, |(path, _)| path);
         let raw: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let segments = if path.contains('%') {
-            let decoded = |segment: &&'a str| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8);
-            raw.iter().map(decoded).collect::<Result<_, _>>()?
-        } else {
-            raw.iter().map(|segment| Cow::Borrowed(*segment)).collect()
+        let decode = |segment: &&'a str| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8);
+        let decoded = match path.contains('%') {
+            true => Some(raw.iter().map(decode).collect::<Result<_, _>>()?),
+            false => None,
         };
-        Ok(Path { raw, segments })
+        Ok(Path { raw, decoded })
     }
 
     /// The decoded segments.
-    pub fn segments(&self) -> Vec<&str> {
-        self.segments.iter().map(AsRef::as_ref).collect()
+    pub fn segments(&self) -> Cow<'_, [&str]> {
+        match &self.decoded {
+            Some(decoded) => decoded.iter().map(AsRef::as_ref).collect(),
+            None => Cow::Borrowed(&self.raw),
+        }
     }
 
     /// Whether the path is written in RIDs rather than names.
     pub fn is_rid_based(&self) -> bool {
-        matches!(&self.segments[..], [first, database, ..] if first == "dbs" && is_database_rid(database))
+        matches!(*self.segments(), ["dbs", database, ..] if is_database_rid(database))
     }
 
     /// Every (type, link) pair a client may have signed for this path. The first is what the service names
@@ -62,7 +65,7 @@ impl<'a> Path<'a> {
 
     /// The links of these candidates, each made when it is asked for: nearly always the first is the one. Some may be equal.
     pub(crate) fn signed_links<'s>(&'s self, segments: &'s [&str]) -> impl Iterator<Item = String> + 's {
-        let is_encoded = || self.segments.iter().any(|segment| matches!(segment, Cow::Owned(_)));
+        let is_encoded = || self.segments() != self.raw;
         let as_sent = move || is_encoded().then(|| signed_link(&self.raw));
         let by_name = std::iter::once_with(|| signed_link(segments));
         self.rid_link(segments).into_iter().chain(by_name).chain(std::iter::once_with(as_sent).flatten())

@@ -1,4 +1,10 @@
 //! An answer in the making: status, headers, body.
+//!
+//! Headers are a list until the end. Finding the place of each name in a map takes longer than all else that is done for a
+//! header, and answers of one kind have the same names in the same order: so the map of an earlier one is copied, and
+//! only its values are put in.
+
+use std::{cell::RefCell, ptr};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,14 +21,17 @@ use crate::{error::ApiError, headers};
 /// The body of every answer.
 pub type Body = Full<Bytes>;
 
-/// Room for the headers of an item's answer, so that the map does not grow step by step.
-const HEADERS: usize = 24;
+/// Room for the headers of an item's answer, so that the list does not grow step by step.
+const HEADERS: usize = 28;
+
+/// Kinds of answers that are remembered by each thread.
+const SHAPES_MAX: usize = 8;
 
 /// What a handler answers.
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
-    headers: HeaderMap,
+    headers: Vec<(HeaderName, HeaderValue)>,
     body: Vec<u8>,
     charge: Option<f64>,
 }
@@ -35,7 +44,7 @@ impl Reply {
 
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, headers: HeaderMap::with_capacity(HEADERS), body, charge: None }
+        Self { status, headers: Vec::with_capacity(HEADERS), body, charge: None }
     }
 
     /// An answer in another form.
@@ -61,9 +70,9 @@ impl Reply {
         reply
     }
 
-    /// Sets a header whose value is known to be one.
+    /// Sets a header whose value is known to be one. The last word about a header is the one that counts.
     pub fn set_value(&mut self, name: &HeaderName, value: HeaderValue) {
-        self.headers.insert(name.clone(), value);
+        self.headers.push((name.clone(), value));
     }
 
     /// Sets a header. A value that cannot stand in a header is left out.
@@ -73,8 +82,13 @@ impl Reply {
 
     /// The same for text that nobody needs any more.
     pub fn set_text(&mut self, name: &HeaderName, value: String) {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            self.headers.insert(name.clone(), value);
+        self.set_bytes(name, value.into_bytes());
+    }
+
+    /// The same for text that was put together of bytes.
+    pub fn set_bytes(&mut self, name: &HeaderName, value: Vec<u8>) {
+        if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(value)) {
+            self.set_value(name, value);
         }
     }
 
@@ -102,7 +116,7 @@ impl Reply {
 
     /// Whether the handler has set a header.
     pub fn has(&self, name: &HeaderName) -> bool {
-        self.headers.contains_key(name)
+        self.headers.iter().any(|(known, _)| known == name)
     }
 
     /// What the request has cost; a miss unless the handler says otherwise.
@@ -119,15 +133,84 @@ impl Reply {
     pub fn into_response(mut self) -> Response<Body> {
         let mut charge = Vec::with_capacity(16);
         write_number(self.charge(), &mut charge);
-        if let Ok(charge) = HeaderValue::from_maybe_shared(Bytes::from(charge)) {
-            self.set_value(&headers::REQUEST_CHARGE, charge);
-        }
-        if !self.body.is_empty() {
-            self.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        self.set_bytes(&headers::REQUEST_CHARGE, charge);
+        if !self.body.is_empty() && !self.has(&CONTENT_TYPE) {
+            self.set_value(&CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let mut response = Response::new(Full::new(Bytes::from(self.body)));
         *response.status_mut() = self.status;
-        *response.headers_mut() = self.headers;
+        *response.headers_mut() = mapped(self.headers);
         response
+    }
+}
+
+/// The headers as a map.
+fn mapped(headers: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
+    thread_local! {
+        /// Maps with these names and no values, the latest last.
+        static SHAPES: RefCell<Vec<HeaderMap>> = const { RefCell::new(Vec::new()) };
+    }
+    SHAPES.with_borrow_mut(|shapes| {
+        if let Some(shape) = shapes.iter().find(|shape| has_names(shape, &headers)) {
+            let mut map = shape.clone();
+            for (place, (_, value)) in map.values_mut().zip(headers) {
+                *place = value;
+            }
+            return map;
+        }
+        let count = headers.len();
+        let mut map = HeaderMap::with_capacity(count);
+        for (name, value) in headers {
+            map.insert(name, value);
+        }
+        // One that was set twice is there once, and what it was set to first would get a place.
+        if map.len() == count {
+            let mut shape = map.clone();
+            shape.values_mut().for_each(|value| *value = HeaderValue::from_static(""));
+            if shapes.len() == SHAPES_MAX {
+                shapes.remove(0);
+            }
+            shapes.push(shape);
+        }
+        map
+    })
+}
+
+/// Whether a map has these names in this order. The names are constants, so their texts are too.
+fn has_names(map: &HeaderMap, headers: &[(HeaderName, HeaderValue)]) -> bool {
+    let are_same = |(known, (name, _)): (&HeaderName, &(HeaderName, HeaderValue))| {
+        ptr::eq(known.as_str(), name.as_str())
+    };
+    map.len() == headers.len() && map.keys().zip(headers).all(are_same)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever was answered before.
+        #[test]
+        fn each_header_has_the_value_it_was_set_to_last(
+            answers in prop::collection::vec(prop::collection::vec((0..headers::ALL.len(), 0..1000_u32), 0..40), 1..20),
+        ) {
+            for answer in answers {
+                // Once for a kind that may be new, once for one that is known.
+                for more in [0, 1] {
+                    let mut reply = Reply::empty(StatusCode::OK);
+                    let mut expected = HeaderMap::new();
+                    for (name, value) in &answer {
+                        let (name, value) = (headers::ALL[*name], value + more);
+                        reply.set(name, value);
+                        expected.insert(name, HeaderValue::from(value));
+                    }
+                    expected.insert(&headers::REQUEST_CHARGE, HeaderValue::from(charge::MISS as u32));
+                    let response = reply.into_response();
+                    prop_assert_eq!(response.headers(), &expected);
+                }
+            }
+        }
     }
 }

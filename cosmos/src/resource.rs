@@ -1,10 +1,12 @@
 //! How resources look as JSON: their system properties, and the envelope of a feed.
 
-use std::cell::RefCell;
+use std::{borrow::Cow, cell::RefCell};
 
+use hyper::header::HeaderValue;
 use mayfly_engine::{Container, Database, Engine, Record};
 use mayfly_sql::Value as SqlValue;
 use mayfly_value::json::ObjectWriter;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::{
@@ -87,16 +89,42 @@ pub fn container_rid(container: &Container) -> String {
     with_paths(container, |paths| paths.rid.clone())
 }
 
+/// A container's RID and its path of names, as headers show them.
+pub fn container_paths(database: &Database, container: &Container) -> (HeaderValue, HeaderValue) {
+    with_paths(container, |paths| {
+        let by_name = || {
+            let path = ["dbs/", &database.name, "/colls/", container.name()].concat();
+            (header_text(&paths.rid), header_text(&header_path(&path)))
+        };
+        paths.in_headers.get_or_insert_with(by_name).clone()
+    })
+}
+
+/// What must stay plain in a header; names may be anything.
+const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
+
+/// A path of names as it can stand in a header.
+pub fn header_path(path: &str) -> String {
+    Cow::from(utf8_percent_encode(path, NOT_PLAIN)).into_owned()
+}
+
+/// Text without anything that cannot stand in a header.
+fn header_text(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
 /// What is the same in all answers about one container.
 struct Paths {
     container: (u32, u32),
     rid: String,
     /// The path of RIDs up to its documents.
     documents: String,
+    /// See [`container_paths`]; of the first answer that has them.
+    in_headers: Option<(HeaderValue, HeaderValue)>,
 }
 
 /// Calls `use_paths` with those of a container. Answers about the same one share them: a container's numbers are its own for good.
-fn with_paths<T>(container: &Container, use_paths: impl FnOnce(&Paths) -> T) -> T {
+fn with_paths<T>(container: &Container, use_paths: impl FnOnce(&mut Paths) -> T) -> T {
     thread_local! {
         static LAST: RefCell<Option<Paths>> = const { RefCell::new(None) };
     }
@@ -105,7 +133,7 @@ fn with_paths<T>(container: &Container, use_paths: impl FnOnce(&Paths) -> T) -> 
         let paths = last.take().filter(|paths| paths.container == (db, coll)).unwrap_or_else(|| {
             let rid = Rid::Container { db, coll }.encode();
             let documents = format!("dbs/{}/colls/{rid}/docs/", Rid::Database { db }.encode());
-            Paths { container: (db, coll), rid, documents }
+            Paths { container: (db, coll), rid, documents, in_headers: None }
         });
         use_paths(last.insert(paths))
     })

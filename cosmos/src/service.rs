@@ -1,6 +1,6 @@
 //! From an HTTP request to an HTTP response: the path every request takes.
 //!
-//! 1. `Address::parse`: which resource.
+//! 1. `Path::parse` and `Address::from_path`: which resource.
 //! 2. `routes::find`: which row of the table.
 //! 3. `auth::verify`: who signed it.
 //! 4. The body is read, up to its limit.
@@ -22,6 +22,7 @@ use hyper::{
     http::request::Parts,
 };
 use mayfly_engine::{Clock as _, Engine, SystemClock, charge, clock::Stopwatch, ids};
+use mayfly_value::json::write_int;
 use tokio::time::timeout;
 use tracing::error;
 
@@ -32,6 +33,7 @@ use crate::{
     call::Call,
     error::ApiError,
     handlers, headers, http_date,
+    path::Path,
     reply::{Body, Reply},
     resource_token::{self, Grant},
     routes::{self, Route},
@@ -130,8 +132,7 @@ impl Cosmos {
         reply.set_value(&headers::SCHEMA_VERSION, HeaderValue::from_static(SCHEMA_VERSION));
         reply.set_value(&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
         reply.set_value(&headers::LAST_STATE_CHANGE, self.started.clone());
-        let took = watch.elapsed().as_micros();
-        reply.set(&headers::REQUEST_DURATION_MS, format_args!("{}.{:03}", took / 1000, took % 1000));
+        reply.set_bytes(&headers::REQUEST_DURATION_MS, milliseconds(watch.elapsed()));
         (reply.into_response(), served)
     }
 
@@ -147,25 +148,31 @@ impl Cosmos {
         B: HttpBody<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let address = Address::parse(parts.uri.path())?;
+        let path = Path::parse(parts.uri.path()).map_err(|_| ApiError::unknown_route())?;
+        let address = Address::from_path(&path)?;
         let route = routes::find(&parts.method, &address, &parts.headers)?;
         served.operation = route.name;
         // The client signs with its own clock, so the machine's is the one to compare with, even where the engine's
         // can be set.
-        let grant = self.let_in(parts, &address, route, SystemClock.now().seconds())?;
+        let grant = self.let_in(parts, &path, &address, route, SystemClock.now().seconds())?;
         refuse_triggers(&parts.headers)?;
         refuse_unknown_bucket(&parts.headers)?;
-        let body =
-            timeout(self.body_timeout, read_body(body)).await.map_err(|_| ApiError::body_too_slow())??;
+        let body = match body.is_end_stream() {
+            true => Bytes::new(),
+            false => {
+                timeout(self.body_timeout, read_body(body)).await.map_err(|_| ApiError::body_too_slow())??
+            }
+        };
         let now = self.engine.now().await?;
-        let base_url = [scheme, "://", host(parts), "/"].concat();
+        let base_url_len = [scheme, "://", host(parts), "/"].map(str::len).iter().sum();
+        let location = [scheme, "://", host(parts), "/", parts.uri.path().trim_start_matches('/')].concat();
         let call = Call {
             engine: &self.engine,
             address: &address,
             headers: &parts.headers,
             body: &body,
             now,
-            base_url: &base_url,
+            base_url: &location[..base_url_len],
             activity_id,
             keys: &self.keys,
             grant: grant.as_ref(),
@@ -175,7 +182,7 @@ impl Cosmos {
         if reply.status() != StatusCode::NOT_MODIFIED && !reply.has(&DATE) {
             reply.set_value(&DATE, http_date::header(now.seconds()));
         }
-        reply.set_text(&CONTENT_LOCATION, [&base_url, parts.uri.path().trim_start_matches('/')].concat());
+        reply.set_text(&CONTENT_LOCATION, location);
         Ok(reply)
     }
 
@@ -222,6 +229,7 @@ impl Cosmos {
     fn let_in(
         &self,
         parts: &Parts,
+        path: &Path<'_>,
         address: &Address,
         route: &Route,
         clock_seconds: u64,
@@ -246,7 +254,7 @@ impl Cosmos {
         }
         let request = SignedRequest {
             verb: parts.method.as_str(),
-            path: parts.uri.path(),
+            path,
             authorization: text(&AUTHORIZATION)?,
             x_ms_date: text(&headers::DATE)?,
             date: text(&DATE)?,
@@ -303,14 +311,21 @@ fn refuse_unknown_bucket(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
+/// A time as text, to the microsecond.
+fn milliseconds(time: Duration) -> Vec<u8> {
+    let mut text = Vec::with_capacity(8);
+    write_int(time.as_millis() as i64, &mut text);
+    let micros = time.subsec_micros() % 1000;
+    let digit = |of: u32| b'0' + (micros / of % 10) as u8;
+    text.extend([b'.', digit(100), digit(10), digit(1)]);
+    text
+}
+
 async fn read_body<B>(body: B) -> Result<Bytes, ApiError>
 where
     B: HttpBody<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
     match Limited::new(body, REQUEST_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large()),
@@ -321,6 +336,15 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_told_to_the_microsecond() {
+        for (micros, text) in
+            [(0, "0.000"), (7, "0.007"), (1_020, "1.020"), (999_999, "999.999"), (12_345_678, "12345.678")]
+        {
+            assert_eq!(milliseconds(Duration::from_micros(micros)), text.as_bytes());
+        }
+    }
 
     #[test]
     fn a_request_that_counts_on_a_trigger_is_refused() {

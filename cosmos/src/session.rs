@@ -10,6 +10,7 @@
 //! Holds: a token that cannot be read is refused, never guessed at; writes are not held back by one.
 
 use mayfly_engine::Container;
+use mayfly_value::json::write_int;
 
 use crate::{
     address::Address, auth::Intent, call::Call, error::ApiError, handlers::is_item_route, headers,
@@ -133,17 +134,24 @@ pub async fn stamp(call: &Call<'_>, reply: &mut Reply) -> Result<(), ApiError> {
     if slots.len() < 2 {
         return Ok(());
     }
-    let mut parts = Vec::with_capacity(slots.len());
+    let mut token = Vec::new();
     for slot in slots {
-        parts.push(part(&container, slot, call.engine.lsn(&container, slot).await?));
+        if !token.is_empty() {
+            token.push(b',');
+        }
+        push_part(&container, slot, call.engine.lsn(&container, slot).await?, &mut token);
     }
-    reply.set(&headers::SESSION_TOKEN, parts.join(","));
+    reply.set_bytes(&headers::SESSION_TOKEN, token);
     Ok(())
 }
 
-/// What an answer says about one range.
-pub fn part(container: &Container, slot: u16, lsn: u64) -> String {
-    format!("{slot}:{}#{lsn}", container.id)
+/// Appends what an answer says about one range.
+pub fn push_part(container: &Container, slot: u16, lsn: u64, token: &mut Vec<u8>) {
+    write_int(slot.into(), token);
+    token.push(b':');
+    write_int(container.id.into(), token);
+    token.push(b'#');
+    write_int(lsn as i64, token);
 }
 
 /// The ranges a request looks at.

@@ -174,7 +174,8 @@ where
     ) -> Result<Response<Body>, Infallible> {
         let activity_id = request.headers().get(&headers::ACTIVITY_ID).cloned();
         let method = request.method().clone();
-        let call = async { (self.service)(request, info).await };
+        // Nothing is done here yet: what could panic is done when it is polled.
+        let call = (self.service)(request, info);
         // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
         // guards itself.
         Ok(match AssertUnwindSafe(call).catch_unwind().await {

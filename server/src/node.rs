@@ -5,8 +5,9 @@
 //!
 //! Holds: the loops decide nothing. What a tick does is a function of the store and a time, and tested without them.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use hyper::{Request, body::Incoming};
 use mayfly_cosmos::{Cosmos, Options, auth::Keys};
 use mayfly_engine::{
@@ -150,16 +151,20 @@ impl Backend for Node {
         })
     }
 
-    async fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
-        if request.uri().path().starts_with(admin::PREFIX) {
-            // Whoever looks on, as the portal does all the time, must not hold up what is looked at. Its state is boxed, or
-            // every other request would make and move room for it: some kilobytes, a dozen times.
-            let response = Box::pin(admin::serve(self, request)).await;
-            return Answer { operation: "Administration", response };
-        }
-        let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
-        self.metrics.charged(served.charge, response.status().as_u16());
-        Answer { operation: served.operation, response }
+    // Boxed, or everything around it would make and move room for its state: some kilobytes, a dozen times.
+    fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> impl Future<Output = Answer> + Send {
+        // Whoever looks on, as the portal does all the time, must not hold up what is looked at.
+        let answer: BoxFuture<'_, Answer> = match request.uri().path().starts_with(admin::PREFIX) {
+            true => Box::pin(async move {
+                Answer { operation: "Administration", response: admin::serve(self, request).await }
+            }),
+            false => Box::pin(async move {
+                let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
+                self.metrics.charged(served.charge, response.status().as_u16());
+                Answer { operation: served.operation, response }
+            }),
+        };
+        answer
     }
 
     fn mongo(&self) -> Option<Arc<Mongo>> {

@@ -44,12 +44,13 @@ impl<B: Backend> Routes<B> {
     }
 
     /// Answers a request and counts it.
-    pub async fn handle(&self, request: Request<Incoming>, from: ConnectionInfo) -> Response<Body> {
+    pub async fn handle(self: Arc<Self>, request: Request<Incoming>, from: ConnectionInfo) -> Response<Body> {
         let watch = Stopwatch::start();
         let is_head = request.method() == Method::HEAD;
-        let Answer { operation, mut response } = match self.own(&request) {
-            Some(response) => Answer { operation: "server", response },
-            None => self.protocol(request, from).await,
+        let Answer { operation, mut response } = match (self.own(&request), self.backend.get()) {
+            (Some(response), _) => Answer { operation: "server", response },
+            (None, Some(backend)) => backend.serve(request, from).await,
+            (None, None) => not_yet(&request),
         };
         if is_head {
             leave_out_body(&mut response);
@@ -83,15 +84,6 @@ impl<B: Backend> Routes<B> {
         }
     }
 
-    async fn protocol(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
-        if let Some(backend) = self.backend.get() {
-            return backend.serve(request, from).await;
-        }
-        let error = ApiError::unavailable("Mayfly is starting. Please retry.");
-        let response = respond::error(&error, &respond::activity_id(request.headers()));
-        Answer { operation: "none", response }
-    }
-
     fn render_metrics(&self) -> String {
         let mut out = String::new();
         let (up, ready) = (self.health.uptime_seconds(), self.health.phase() == Phase::Ready);
@@ -103,6 +95,13 @@ impl<B: Backend> Routes<B> {
         }
         out
     }
+}
+
+/// The answer while there is no backend.
+fn not_yet(request: &Request<Incoming>) -> Answer {
+    let error = ApiError::unavailable("Mayfly is starting. Please retry.");
+    let response = respond::error(&error, &respond::activity_id(request.headers()));
+    Answer { operation: "none", response }
 }
 
 /// HTTP/1 would leave the body out by itself, HTTP/2 not; the length of the body stays in the header.

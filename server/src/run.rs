@@ -123,10 +123,7 @@ impl Server {
         let routes = Arc::new(Routes::<B>::new(health.clone(), metrics.clone(), identity.ca_pem));
         let service = {
             let routes = routes.clone();
-            move |request, from| {
-                let routes = routes.clone();
-                async move { routes.handle(request, from).await }
-            }
+            move |request, from| routes.clone().handle(request, from)
         };
         let (tls, mongo_limits) = (identity.acceptor.clone(), limits.clone());
         front.spawn(listen::serve(

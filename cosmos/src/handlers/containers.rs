@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use mayfly_engine::{Container, ContainerDefinition, IndexingMode, KeptKind};
 
 use super::{
-    Answer, documents, list,
+    Answer, list,
     offers::{self, Throughput},
     resource as answer, statistics,
 };
@@ -128,7 +128,7 @@ async fn with_progress(call: &Call<'_>, reply: Reply, container: &Container) -> 
     };
     Ok(reply
         .with(&headers::CONTENT_PATH, resource::database_rid(&database))
-        .with(&headers::ALT_CONTENT_PATH, documents::header_path(&path)))
+        .with(&headers::ALT_CONTENT_PATH, resource::header_path(&path)))
 }
 
 fn database_name<'a>(call: &'a Call<'_>) -> Result<&'a Ref, ApiError> {

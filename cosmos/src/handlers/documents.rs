@@ -1,6 +1,6 @@
 //! Items: create, upsert, read, replace, patch, delete.
 
-use std::{borrow::Cow, cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, sync::Arc};
 
 use hyper::{
     StatusCode,
@@ -11,7 +11,6 @@ use mayfly_engine::{
     charge,
 };
 use mayfly_value::partition::PartitionKey;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{Answer, item_body, patch_body};
 use crate::{
@@ -224,14 +223,6 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
     Ok(with_session(reply, &scope.database, &scope.container, scope.slot, lsn))
 }
 
-/// What must stay plain in a header; names may be anything.
-const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
-
-/// A path of names as it can stand in a header.
-pub fn header_path(path: &str) -> String {
-    Cow::from(utf8_percent_encode(path, NOT_PLAIN)).into_owned()
-}
-
 /// Adds where the answer came from and how far that partition has got.
 pub fn with_session(
     mut reply: Reply,
@@ -240,8 +231,9 @@ pub fn with_session(
     slot: u16,
     lsn: u64,
 ) -> Reply {
-    let path = ["dbs/", &database.name, "/colls/", container.name()].concat();
-    reply.set_text(&headers::SESSION_TOKEN, session::part(container, slot, lsn));
+    let mut token = Vec::with_capacity(24);
+    session::push_part(container, slot, lsn, &mut token);
+    reply.set_bytes(&headers::SESSION_TOKEN, token);
     let lsn = HeaderValue::from(lsn);
     for name in
         [&headers::LSN, &headers::LOCAL_LSN, &headers::GLOBAL_COMMITTED_LSN, &headers::QUORUM_ACKED_LSN]
@@ -249,7 +241,8 @@ pub fn with_session(
         reply.set_value(name, lsn.clone());
     }
     reply.set_value(&headers::PARTITION_KEY_RANGE_ID, HeaderValue::from(slot));
-    reply.set_text(&headers::CONTENT_PATH, resource::container_rid(container));
-    reply.set_text(&headers::ALT_CONTENT_PATH, header_path(&path));
+    let (by_rid, by_name) = resource::container_paths(database, container);
+    reply.set_value(&headers::CONTENT_PATH, by_rid);
+    reply.set_value(&headers::ALT_CONTENT_PATH, by_name);
     reply
 }
