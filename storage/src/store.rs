@@ -131,6 +131,30 @@ pub struct Page {
     pub more: bool,
 }
 
+/// What a sieve has let through.
+#[derive(Debug, Default)]
+pub struct Sieved {
+    /// Key bytes and value of the rows that are kept.
+    pub rows: Vec<(Bytes, Bytes)>,
+    /// Rows that were met, kept or not.
+    pub met: usize,
+    /// The last key that was met, if the limit cut the walk short. Continue just past it.
+    pub cut_after: Option<Bytes>,
+}
+
+impl Sieved {
+    /// What is kept of a page.
+    pub fn of(page: Page, keep: &mut Keep<'_>) -> Self {
+        let cut_after = page.rows.last().filter(|_| page.more).map(|(key, _)| key.clone());
+        let met = page.rows.len();
+        let rows = page.rows.into_iter().filter(|(key, value)| keep(key, value)).collect();
+        Self { rows, met, cut_after }
+    }
+}
+
+/// Whether a row is kept, by its key and its value.
+pub type Keep<'a> = dyn FnMut(&[u8], &[u8]) -> bool + Send + 'a;
+
 /// What a guard expects to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
@@ -427,4 +451,16 @@ pub trait Snapshot: Send + Sync {
         direction: Direction,
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>>;
+
+    /// The rows of such a page that are kept. For whoever looks at many to keep few: a store that has them in memory need
+    /// not hand out the others. The limit counts all that are met.
+    fn sieve<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        keep: &'a mut Keep<'_>,
+    ) -> BoxFuture<'a, Result<Sieved>> {
+        Box::pin(async move { Ok(Sieved::of(self.scan(range, direction, limit).await?, keep)) })
+    }
 }

@@ -171,11 +171,20 @@ impl Walk<'_> {
                 continue;
             }
             let limit = PageLimit { rows: left, bytes: room.bytes };
-            let rows = self.snapshot.scan(&range, direction, limit).await?;
-            left -= rows.rows.len().min(left);
-            self.take(at, shard, rows.rows, page).await?;
+            let (met, more) = match (self.access, self.wanted, &at.after) {
+                (_, _, After::Cut(..)) | (Access::Index(_) | Access::Writes(_), ..) | (_, None, _) => {
+                    let rows = self.snapshot.scan(&range, direction, limit).await?;
+                    let met = (rows.rows.len(), rows.more);
+                    self.take(at, shard, rows.rows, page).await?;
+                    met
+                }
+                (Access::Records(_), Some(_), _) => {
+                    self.take_wanted(at, shard, &range, direction, limit, page).await?
+                }
+            };
+            left -= met.min(left);
             let full = left == 0 || page.bytes - bytes_before >= room.bytes;
-            if rows.more || (full && n + 1 < count) {
+            if more || (full && n + 1 < count) {
                 return Ok(true);
             }
         }
@@ -197,6 +206,46 @@ impl Walk<'_> {
         let alive = self.alive(at, shard, rows, page).await?;
         let alive = alive.into_iter().map(|row| (shard, row));
         self.fill(at.leg, at.index, alive.collect(), page).await
+    }
+
+    /// Takes the records of a range that are alive and wanted, so that the store need not hand out the others: few are, or
+    /// nobody would say which. How many it met, and whether there are more.
+    async fn take_wanted(
+        &self,
+        at: &mut Position,
+        shard: Shard,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        page: &mut Page,
+    ) -> Result<(usize, bool)> {
+        // One that cannot be read is kept, and said to be damaged below.
+        let mut keep = |key: &[u8], value: &[u8]| self.is_wanted(key, value, page).unwrap_or(true);
+        let sieved = self.snapshot.sieve(range, direction, limit, &mut keep).await?;
+        page.scanned += sieved.met;
+        let more = sieved.cut_after.is_some();
+        if let Some(key) = sieved.cut_after {
+            at.after = After::Key(key.get(PREFIX_LEN..).unwrap_or_default().to_vec());
+        }
+        let rows = sieved.rows.into_iter().map(|(key, value)| Ok((shard, record_row(key, value)?)));
+        self.fill(at.leg, at.index, rows.collect::<Result<_>>()?, page).await?;
+        Ok((sieved.met, more))
+    }
+
+    /// Whether a record is alive and wanted.
+    fn is_wanted(&self, key: &[u8], value: &[u8], page: &mut Page) -> Result<bool> {
+        let (life, body) = Record::glance(value)?;
+        if !self.cuts.is_live(&life) || key.len() <= PREFIX_LEN {
+            return Ok(false);
+        }
+        if let Some(Wanted::Document(is_wanted)) = self.wanted
+            && !is_wanted(body)
+        {
+            page.refused += 1;
+            page.refused_bytes += body.as_bytes().len();
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     /// What is alive of some rows; `at` is moved behind them.
@@ -354,19 +403,8 @@ impl Walk<'_> {
                 Row { document, key, content: None, times: 1 }
             }
             (Leg::Main, Access::Records(_)) => {
-                let (life, body) = Record::glance(&value)?;
-                if !self.cuts.is_live(&life) || key.len() <= PREFIX_LEN {
-                    return Ok(None);
-                }
-                if let Some(Wanted::Document(is_wanted)) = self.wanted
-                    && !is_wanted(body)
-                {
-                    page.refused += 1;
-                    page.refused_bytes += body.as_bytes().len();
-                    return Ok(None);
-                }
-                let content = Some(Content::Record(Record::decode(value)?));
-                return Ok(Some(Row { document: key.slice(PREFIX_LEN..), key, content, times: 1 }));
+                let is_wanted = self.is_wanted(&key, &value, page)?;
+                return is_wanted.then(|| record_row(key, value)).transpose();
             }
             (Leg::Main, Access::Index(access)) => {
                 let (life, _) = Life::decode(&value).ok_or(DAMAGED)?;
@@ -445,6 +483,12 @@ impl Walk<'_> {
             Leg::Unindexed => Direction::Forward,
         }
     }
+}
+
+/// The row of a record.
+fn record_row(key: Bytes, value: Bytes) -> Result<Row> {
+    let document = key.slice(PREFIX_LEN.min(key.len())..);
+    Ok(Row { document, key, content: Some(Content::Record(Record::decode(value)?)), times: 1 })
 }
 
 /// A page in the making.

@@ -40,15 +40,15 @@ use crate::{
     position::{After, Leg, Position},
 };
 
-/// Documents of a piece: about two milliseconds of work, which is the longest that a thread waits for another, and many
+/// Documents of a piece: less than a millisecond of work, which is the longest that a thread waits for another, and many
 /// times what it takes to find the start of a piece.
-const PIECE_DOCUMENTS: u64 = 2500;
+const PIECE_DOCUMENTS: u64 = 1250;
 
 /// Smaller pieces are not worth looking for their start.
 const PIECE_DOCUMENTS_MIN: u64 = 500;
 
-/// Pieces for each thread of a page.
-const PIECES_EACH: usize = 8;
+/// Pieces for each thread of a page: threads are started for each page, and at its end they wait for each other.
+const PIECES_EACH: usize = 40;
 
 /// What a piece may have at most. Where documents share few partition keys, pieces differ much.
 const PIECE_ENTRIES_MAX: usize = 20_000;

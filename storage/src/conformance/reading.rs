@@ -56,6 +56,34 @@ pub async fn keys_are_ordered(store: Arc<dyn Store>) {
     }
 }
 
+/// What is kept of a page is what a scan of the same page shows, and so is where to go on.
+pub async fn a_sieve_keeps_rows_of_the_same_page(store: Arc<dyn Store>) {
+    let keys: Vec<String> = (0..40).map(|n| format!("k{n:02}")).collect();
+    write(&*store, keys.iter().map(|key| (large(key), key.as_bytes()))).await;
+    commit(&*store, Batch { deletes: vec![large("k03"), large("k20")], ..Batch::default() }).await;
+    write(&*store, [(large("k07"), b"odd".as_slice())]).await;
+    let all = KeyRange::prefix(Space::Large, large("").slot, b"k".to_vec());
+    let snapshot = good(store.snapshot().await);
+    for direction in [Direction::Forward, Direction::Reverse] {
+        for limit in [rows(1), rows(10), rows(38), rows(100), PageLimit { rows: 100, bytes: 60 }] {
+            let page = good(snapshot.scan(&all, direction, limit).await);
+            let mut met = Vec::new();
+            let is_kept = |key: &[u8], value: &[u8]| key != value || key.ends_with(b"5");
+            let mut keep = |key: &[u8], value: &[u8]| {
+                met.push((key.to_vec(), value.to_vec()));
+                is_kept(key, value)
+            };
+            let sieved = good(snapshot.sieve(&all, direction, limit, &mut keep).await);
+            let whole: Vec<_> = page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            assert_eq!((sieved.met, &met), (whole.len(), &whole));
+            let last = page.rows.last().map(|(key, _)| key.clone());
+            assert_eq!(sieved.cut_after, last.filter(|_| page.more));
+            let kept: Vec<_> = page.rows.into_iter().filter(|(key, value)| is_kept(key, value)).collect();
+            assert_eq!(sieved.rows, kept);
+        }
+    }
+}
+
 /// Without a snapshot: the same rows as with one.
 pub async fn first_rows_as_they_are(store: Arc<dyn Store>) {
     let all = KeyRange::prefix(Space::Small, small("").slot, b"k".to_vec());

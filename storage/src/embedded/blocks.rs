@@ -83,6 +83,12 @@ impl<'a> RunCursor<'a> {
         value.map_or_else(Bytes::new, |value| self.block.slice(value.0..value.1).into())
     }
 
+    /// The same where they are.
+    pub fn value_bytes(&self) -> &[u8] {
+        let value = self.rows.get(self.at).and_then(|row| row.value.as_ref());
+        value.map_or(&[], |value| &self.block[value.0..value.1])
+    }
+
     /// Goes on to the next version, of the same key or another one. False at the end.
     pub fn advance(&mut self) -> Result<bool> {
         let has_more = self.step()?;

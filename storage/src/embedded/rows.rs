@@ -126,15 +126,31 @@ impl<'a> Rows<'a> {
 
     /// The value of the row, whose key is added to `keys`; goes on to the next one.
     pub fn take(&mut self, keys: &mut Vec<u8>) -> Result<Bytes> {
-        let Some(first) = self.order.first() else { return Ok(Bytes::new()) };
-        let source = &self.sources[*first];
-        keys.extend_from_slice(source.key());
-        let value = match source.kind() {
-            ValueType::Indirection => self.separate(source.key(), source.value())?,
-            _ => source.value(),
-        };
+        keys.extend_from_slice(self.key());
+        let value = self.value()?;
         self.advance()?;
         Ok(value)
+    }
+
+    /// The key of the row.
+    pub fn key(&self) -> &[u8] {
+        self.order.first().map_or(&[], |first| self.sources[*first].key())
+    }
+
+    /// The value of the row.
+    pub fn value(&self) -> Result<Bytes> {
+        let Some(first) = self.order.first() else { return Ok(Bytes::new()) };
+        let source = &self.sources[*first];
+        match source.kind() {
+            ValueType::Indirection => self.separate(source.key(), source.value()),
+            _ => Ok(source.value()),
+        }
+    }
+
+    /// The value of the row where it is, unless that is a file of its own.
+    pub fn value_in_place(&self) -> Option<&[u8]> {
+        let source = &self.sources[*self.order.first()?];
+        (source.kind() != ValueType::Indirection).then(|| source.value_bytes())
     }
 
     /// A value in a file of its own: from the cache, if it is there.
@@ -150,7 +166,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Leaves the key it is at, in all sources.
-    fn advance(&mut self) -> Result<()> {
+    pub fn advance(&mut self) -> Result<()> {
         let Some((first, others)) = self.order.split_first() else { return Ok(()) };
         let alike = others.iter().take_while(|other| self.has_same_key(*first, **other)).count();
         for n in (0..=alike).rev() {
@@ -208,6 +224,13 @@ impl Source<'_> {
         match self {
             Self::Memtable(cursor) => cursor.value.clone().into(),
             Self::Run(cursor) => cursor.value(),
+        }
+    }
+
+    fn value_bytes(&self) -> &[u8] {
+        match self {
+            Self::Memtable(cursor) => &cursor.value,
+            Self::Run(cursor) => cursor.value_bytes(),
         }
     }
 

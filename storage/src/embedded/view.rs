@@ -27,7 +27,7 @@ use super::{
 use crate::{
     Result,
     batch::{check_key, check_scan},
-    store::{BoxFuture, Direction, Key, KeyRange, Page, PageLimit, Snapshot, Space},
+    store::{BoxFuture, Direction, Keep, Key, KeyRange, Page, PageLimit, Sieved, Snapshot, Space},
 };
 
 /// Pages above this many rows leave the runtime's worker first, or they would hold it for milliseconds: a row takes
@@ -147,7 +147,7 @@ impl View {
         }
         match direction {
             Direction::Forward => {
-                if !self.fill_by_blocks(&mut page, range, limit)? {
+                if !self.by_blocks(range, |rows| fill_from(&mut page, rows, limit))? {
                     fill(&mut page, &mut self.iter(range), limit)?;
                 }
             }
@@ -156,9 +156,31 @@ impl View {
         Ok(page)
     }
 
-    /// Fills a page from the blocks of the tables. Whether it could: not while a memtable waits for its flush, which we
-    /// cannot reach, nor when the tables have changed since this moment.
-    fn fill_by_blocks(&self, page: &mut Page, range: &KeyRange, limit: PageLimit) -> Result<bool> {
+    fn sieve(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        keep: &mut Keep<'_>,
+    ) -> Result<Sieved> {
+        check_scan(range, limit.rows)?;
+        let mut sieved = Sieved::default();
+        if direction == Direction::Forward
+            && !range.is_empty()
+            && self.by_blocks(range, |rows| sieve_from(&mut sieved, rows, limit, keep))?
+        {
+            return Ok(sieved);
+        }
+        Ok(Sieved::of(self.scan(range, direction, limit)?, keep))
+    }
+
+    /// Gives `walk` the rows of a range, from the blocks of the tables. Whether it could: not while a memtable waits for its
+    /// flush, which we cannot reach, nor when the tables have changed since this moment.
+    fn by_blocks(
+        &self,
+        range: &KeyRange,
+        walk: impl FnOnce(&mut Rows<'_>) -> lsm_tree::Result<()>,
+    ) -> Result<bool> {
         let tree = &self.tree(range.space).tree;
         let memtable = tree.active_memtable();
         let is_sealed = tree.sealed_memtable_count() > 0;
@@ -174,7 +196,7 @@ impl View {
         let of = Of { tree, seqno: self.at.snapshot.seqno() };
         let runs = version.iter_levels().flat_map(|level| level.iter()).map(|run| &run[..]);
         let rows = Rows::new(of, &memtable, runs, &range.start, range.end.as_deref());
-        rows.and_then(|mut rows| fill_from(page, &mut rows, limit)).map_err(|error| failed(error.into()))?;
+        rows.and_then(|mut rows| walk(&mut rows)).map_err(|error| failed(error.into()))?;
         Ok(true)
     }
 
@@ -231,6 +253,39 @@ fn fill_from(page: &mut Page, rows: &mut Rows<'_>, limit: PageLimit) -> lsm_tree
     Ok(())
 }
 
+/// Keeps some of the rows up to the limit. Of the others nothing is made.
+fn sieve_from(
+    sieved: &mut Sieved,
+    rows: &mut Rows<'_>,
+    limit: PageLimit,
+    keep: &mut Keep<'_>,
+) -> lsm_tree::Result<()> {
+    let mut bytes = 0;
+    while rows.has_next()? {
+        let key = rows.key();
+        let (is_kept, len) = match rows.value_in_place() {
+            Some(value) => (keep(key, value), value.len()),
+            None => {
+                let value = rows.value()?;
+                (keep(key, &value), value.len())
+            }
+        };
+        if is_kept {
+            sieved.rows.push((Bytes::copy_from_slice(key), rows.value()?));
+        }
+        sieved.met += 1;
+        bytes += key.len() + len;
+        if limit.is_reached(sieved.met, bytes) {
+            let last = Bytes::copy_from_slice(key);
+            rows.advance()?;
+            sieved.cut_after = rows.has_next()?.then_some(last);
+            break;
+        }
+        rows.advance()?;
+    }
+    Ok(())
+}
+
 /// Gives the last rows of a page their keys.
 fn give_keys(page: &mut Page, keys: Vec<u8>, ends: &mut Vec<usize>) {
     let keys = Bytes::from(keys);
@@ -265,6 +320,16 @@ impl Snapshot for View {
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>> {
         Box::pin(async move { unhurried(limit.rows, || self.scan(range, direction, limit)) })
+    }
+
+    fn sieve<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        keep: &'a mut Keep<'_>,
+    ) -> BoxFuture<'a, Result<Sieved>> {
+        Box::pin(async move { unhurried(limit.rows, || self.sieve(range, direction, limit, keep)) })
     }
 }
 
@@ -386,11 +451,17 @@ mod tests {
             for view in &self.views {
                 let (mut by_blocks, mut by_library) = (Page::default(), Page::default());
                 fill(&mut by_library, &mut view.iter(&range), limit).unwrap();
-                if view.fill_by_blocks(&mut by_blocks, &range, limit).unwrap() {
+                if view.by_blocks(&range, |rows| fill_from(&mut by_blocks, rows, limit)).unwrap() {
                     assert_eq!(by_blocks.rows, by_library.rows);
                     assert_eq!(by_blocks.more, by_library.more);
                     self.by_blocks += 1;
                 }
+                // By the key and the value, so that both have to be right.
+                let mut keep = |key: &[u8], value: &[u8]| key.len() % 2 == value.len() % 2;
+                let in_place = view.sieve(&range, Direction::Forward, limit, &mut keep).unwrap();
+                let of_page = Sieved::of(by_library, &mut keep);
+                assert_eq!(in_place.rows, of_page.rows);
+                assert_eq!((in_place.met, in_place.cut_after), (of_page.met, of_page.cut_after));
             }
         }
     }
