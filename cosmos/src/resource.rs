@@ -92,11 +92,14 @@ pub fn container_rid(container: &Container) -> String {
 /// A container's RID and its path of names, as headers show them.
 pub fn container_paths(database: &Database, container: &Container) -> (HeaderValue, HeaderValue) {
     with_paths(container, |paths| {
-        let by_name = || {
+        let named = paths.in_headers.take().filter(|named| named.name == container.name());
+        let named = named.unwrap_or_else(|| {
             let path = ["dbs/", &database.name, "/colls/", container.name()].concat();
-            (header_text(&paths.rid), header_text(&header_path(&path)))
-        };
-        paths.in_headers.get_or_insert_with(by_name).clone()
+            let (by_rid, by_name) = (header_text(&paths.rid), header_text(&header_path(&path)));
+            Named { name: container.name().to_owned(), by_rid, by_name }
+        });
+        let Named { by_rid, by_name, .. } = paths.in_headers.insert(named);
+        (by_rid.clone(), by_name.clone())
     })
 }
 
@@ -119,8 +122,14 @@ struct Paths {
     rid: String,
     /// The path of RIDs up to its documents.
     documents: String,
-    /// See [`container_paths`]; of the first answer that has them.
-    in_headers: Option<(HeaderValue, HeaderValue)>,
+    in_headers: Option<Named>,
+}
+
+/// What [`container_paths`] gives as long as a container has this name: it may get another one.
+struct Named {
+    name: String,
+    by_rid: HeaderValue,
+    by_name: HeaderValue,
 }
 
 /// Calls `use_paths` with those of a container. Answers about the same one share them: a container's numbers are its own for good.

@@ -100,6 +100,21 @@ async fn answers_say_where_they_come_from() {
     assert_eq!((missing.status, missing.header(SESSION)), (404, item.header(SESSION)));
 }
 
+/// MongoDB's `renameCollection` does it.
+#[tokio::test]
+async fn answers_name_a_renamed_container_by_its_new_name() {
+    let account = Account::new().await;
+    account.container(json!({}), &[]).await.ok();
+    let item = account.item(json!({ "id": "1", "pk": "a" })).await.ok();
+    assert_eq!(item.header("x-ms-alt-content-path"), "dbs/db/colls/c");
+    let (engine, container) = (account.world.engine(), account.world.must_container("c"));
+    let database = engine.database("db").unwrap();
+    engine.rename_container(&container, &database, "d", false, &[]).await.unwrap();
+    let read = account.get("/dbs/db/colls/d/docs/1", &[(PK, r#"["a"]"#)]).await.ok();
+    assert_eq!(read.header("x-ms-alt-content-path"), "dbs/db/colls/d");
+    assert_eq!(read.header("x-ms-content-path"), item.header("x-ms-content-path"));
+}
+
 #[tokio::test]
 async fn the_log_of_all_versions_stays_in_its_scope() {
     let account = Account::new().await;
