@@ -171,15 +171,16 @@ impl Walk<'_> {
                 continue;
             }
             let limit = PageLimit { rows: left, bytes: room.bytes };
-            let (met, more) = match (self.access, self.wanted, &at.after) {
-                (_, _, After::Cut(..)) | (Access::Index(_) | Access::Writes(_), ..) | (_, None, _) => {
+            let (met, more) = match (self.access, self.wanted) {
+                // A place that is known by its digest alone is looked for among all rows.
+                (Access::Records(_), Some(_)) if !matches!(at.after, After::Cut(..)) => {
+                    self.take_wanted(at, shard, &range, direction, limit, page).await?
+                }
+                _ => {
                     let rows = self.snapshot.scan(&range, direction, limit).await?;
                     let met = (rows.rows.len(), rows.more);
                     self.take(at, shard, rows.rows, page).await?;
                     met
-                }
-                (Access::Records(_), Some(_), _) => {
-                    self.take_wanted(at, shard, &range, direction, limit, page).await?
                 }
             };
             left -= met.min(left);

@@ -263,16 +263,14 @@ fn sieve_from(
     let mut bytes = 0;
     while rows.has_next()? {
         let key = rows.key();
-        let (is_kept, len) = match rows.value_in_place() {
-            Some(value) => (keep(key, value), value.len()),
+        let (len, kept) = match rows.value_in_place() {
+            Some(value) => (value.len(), keep(key, value).then(|| rows.value()).transpose()?),
             None => {
                 let value = rows.value()?;
-                (keep(key, &value), value.len())
+                (value.len(), keep(key, &value).then_some(value))
             }
         };
-        if is_kept {
-            sieved.rows.push((Bytes::copy_from_slice(key), rows.value()?));
-        }
+        sieved.rows.extend(kept.map(|value| (Bytes::copy_from_slice(key), value)));
         sieved.met += 1;
         bytes += key.len() + len;
         if limit.is_reached(sieved.met, bytes) {
