@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::{
-    HeaderMap,
-    header::{HeaderName, IF_MATCH, IF_NONE_MATCH},
-};
+use hyper::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use mayfly_engine::{
     Clock as _, Container, Database, DocumentId, Engine, IfMatch, Kept, SystemClock, Timestamp,
 };
@@ -16,7 +13,7 @@ use crate::{
     address::{Address, ContainerRef, Ref},
     auth::Keys,
     error::ApiError,
-    headers,
+    headers::{self, Headers},
     resource_token::{self, Grant, Mode},
     rid::Rid,
 };
@@ -28,7 +25,7 @@ pub struct Call<'a> {
     /// What it is about.
     pub address: &'a Address,
     /// How it is to be done.
-    pub headers: &'a HeaderMap,
+    pub headers: Headers<'a>,
     /// What it brings.
     pub body: &'a Bytes,
     /// The time it is answered at.
@@ -60,12 +57,12 @@ fn is_shown(container: &Container) -> bool {
 impl Call<'_> {
     /// A header's text.
     pub fn text(&self, name: &HeaderName) -> Result<Option<&str>, ApiError> {
-        headers::text(self.headers, name)
+        headers::text(&self.headers, name)
     }
 
     /// A boolean header.
     pub fn flag(&self, name: &HeaderName) -> Result<bool, ApiError> {
-        headers::flag(self.headers, name)
+        headers::flag(&self.headers, name)
     }
 
     /// The database an address names.
@@ -139,7 +136,7 @@ impl Call<'_> {
 
     /// Whether the client wants no body back from a write.
     pub fn wants_minimal(&self) -> bool {
-        let prefer = self.headers.get(hyper::header::HeaderName::from_static("prefer"));
+        let prefer = self.headers.get(&headers::PREFER);
         prefer.and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("return=minimal"))
     }
 
@@ -154,7 +151,7 @@ impl Call<'_> {
         if let Address::Document { id, .. } = &address {
             resource_link = format!("{resource_link}/docs/{}", id.name());
         }
-        let seconds = headers::integer(self.headers, &headers::EXPIRY_SECONDS)?.unwrap_or(TOKEN_SECONDS);
+        let seconds = headers::integer(&self.headers, &headers::EXPIRY_SECONDS)?.unwrap_or(TOKEN_SECONDS);
         if !(TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX).contains(&seconds) {
             return Err(ApiError::bad_request(format!(
                 "A token is valid from {TOKEN_SECONDS_MIN} to {TOKEN_SECONDS_MAX} seconds."
@@ -196,7 +193,7 @@ impl Call<'_> {
 
     /// The most items a page may have.
     pub fn page_items(&self) -> Result<usize, ApiError> {
-        match headers::integer(self.headers, &headers::MAX_ITEM_COUNT)? {
+        match headers::integer(&self.headers, &headers::MAX_ITEM_COUNT)? {
             None | Some(-1) => Ok(PAGE_ITEMS),
             Some(n) if n > 0 => Ok(n.min(PAGE_ITEMS_MAX) as usize),
             Some(n) => Err(ApiError::bad_request(format!("The page size {n} is invalid."))),

@@ -1,6 +1,7 @@
 //! Header names of the protocol in one table, and getters that check what they read.
 //!
-//! The names are `HeaderName`s, so that looking one up hashes it once and a misspelt name does not compile.
+//! The names are `HeaderName`s, so that looking one up hashes it once and a misspelt name does not compile. Of the many that a
+//! request may have it has few, so most are not even looked up ([`Headers`]).
 //! Header booleans arrive as `True`, `true`, `False` or `false`, depending on the SDK's language.
 //!
 //! Holds: a getter answers `None` (or false) for an absent header and 400 for one it cannot read; it never
@@ -8,7 +9,7 @@
 
 use crate::error::ApiError;
 use hyper::HeaderMap;
-use hyper::header::HeaderName;
+use hyper::header::{self, HeaderName, HeaderValue};
 
 macro_rules! header_names {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
@@ -18,6 +19,16 @@ macro_rules! header_names {
         pub static ALL: &[&HeaderName] = &[$(&$name),*];
     };
 }
+
+/// Names of HTTP itself that answers carry. Those of the protocol are below; these are statics too, so that an answer in the
+/// making can hold names by reference.
+pub static CONTENT_LOCATION: HeaderName = header::CONTENT_LOCATION;
+/// The form of the body.
+pub static CONTENT_TYPE: HeaderName = header::CONTENT_TYPE;
+/// The version of the resource.
+pub static ETAG: HeaderName = header::ETAG;
+/// When the answer was made.
+pub static HTTP_DATE: HeaderName = header::DATE;
 
 header_names! {
     // Who asks, and when.
@@ -99,6 +110,8 @@ header_names! {
     CHANGE_FEED_WIRE_FORMAT = "x-ms-cosmos-changefeed-wire-format-version";
 
     // How to read and write.
+    /// `return=minimal` wants no body back from a write.
+    PREFER = "prefer";
     /// Consistency for this request, at most that of the account.
     CONSISTENCY_LEVEL = "x-ms-consistency-level";
     /// What the client has already seen.
@@ -191,14 +204,43 @@ header_names! {
     LAZY_INDEXING_PROGRESS = "x-ms-documentdb-collection-lazy-indexing-progress";
 }
 
+/// The headers of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Headers<'a> {
+    map: &'a HeaderMap,
+    /// A bit for each length that a name here has: a name of another length is not among them.
+    lengths: u64,
+}
+
+impl<'a> Headers<'a> {
+    /// Those of a map.
+    pub fn of(map: &'a HeaderMap) -> Self {
+        Self { map, lengths: map.keys().map(length_bit).fold(0, |bits, bit| bits | bit) }
+    }
+
+    /// A header's value.
+    pub fn get(&self, name: &HeaderName) -> Option<&'a HeaderValue> {
+        if self.lengths & length_bit(name) == 0 { None } else { self.map.get(name) }
+    }
+
+    /// Whether there is such a header.
+    pub fn contains(&self, name: &HeaderName) -> bool {
+        self.get(name).is_some()
+    }
+}
+
+fn length_bit(name: &HeaderName) -> u64 {
+    1 << (name.as_str().len() % 64)
+}
+
 /// The text of a header.
-pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
+pub fn text<'a>(headers: &Headers<'a>, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     value.to_str().map(Some).map_err(|_| invalid(name))
 }
 
 /// A boolean header; absent means false.
-pub fn flag(headers: &HeaderMap, name: &HeaderName) -> Result<bool, ApiError> {
+pub fn flag(headers: &Headers<'_>, name: &HeaderName) -> Result<bool, ApiError> {
     match text(headers, name)?.map(str::trim) {
         None => Ok(false),
         Some(value) if value.eq_ignore_ascii_case("true") => Ok(true),
@@ -208,7 +250,7 @@ pub fn flag(headers: &HeaderMap, name: &HeaderName) -> Result<bool, ApiError> {
 }
 
 /// A whole number.
-pub fn integer(headers: &HeaderMap, name: &HeaderName) -> Result<Option<i64>, ApiError> {
+pub fn integer(headers: &Headers<'_>, name: &HeaderName) -> Result<Option<i64>, ApiError> {
     let Some(value) = text(headers, name)? else { return Ok(None) };
     value.trim().parse().map(Some).map_err(|_| invalid(name))
 }
@@ -221,7 +263,6 @@ pub fn invalid(name: &HeaderName) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderValue;
 
     fn with(name: &HeaderName, value: &[u8]) -> HeaderMap {
         HeaderMap::from_iter([(name.clone(), HeaderValue::from_bytes(value).unwrap())])
@@ -236,29 +277,51 @@ mod tests {
     }
 
     #[test]
+    fn a_header_is_found_whatever_the_lengths_of_others() {
+        let all =
+            HeaderMap::from_iter(ALL.iter().map(|name| ((*name).clone(), HeaderValue::from_static("x"))));
+        for name in ALL {
+            assert!(Headers::of(&all).contains(name), "{name}");
+            let one = with(name, b"x");
+            let found: Vec<_> = ALL.iter().filter(|other| Headers::of(&one).contains(other)).collect();
+            assert_eq!(found, [name]);
+        }
+    }
+
+    #[test]
     fn flags_read_in_every_language() {
-        assert!(!flag(&HeaderMap::new(), &IS_QUERY).unwrap());
+        assert!(!flag(&Headers::of(&HeaderMap::new()), &IS_QUERY).unwrap());
         for (value, expected) in
             [("True", true), ("true", true), ("False", false), ("false", false), ("", false)]
         {
-            assert_eq!(flag(&with(&IS_QUERY, value.as_bytes()), &IS_QUERY).unwrap(), expected, "{value}");
+            assert_eq!(
+                flag(&Headers::of(&with(&IS_QUERY, value.as_bytes())), &IS_QUERY).unwrap(),
+                expected,
+                "{value}"
+            );
         }
-        let error = flag(&with(&IS_QUERY, b"yes"), &IS_QUERY).unwrap_err();
+        let error = flag(&Headers::of(&with(&IS_QUERY, b"yes")), &IS_QUERY).unwrap_err();
         assert_eq!((error.status, error.code), (400, "BadRequest"));
         assert!(error.message.contains("'x-ms-documentdb-isquery' is invalid"), "{}", error.message);
     }
 
     #[test]
     fn integers_are_whole() {
-        assert_eq!(integer(&HeaderMap::new(), &MAX_ITEM_COUNT).unwrap(), None);
-        assert_eq!(integer(&with(&MAX_ITEM_COUNT, b" -1 "), &MAX_ITEM_COUNT).unwrap(), Some(-1));
+        assert_eq!(integer(&Headers::of(&HeaderMap::new()), &MAX_ITEM_COUNT).unwrap(), None);
+        assert_eq!(
+            integer(&Headers::of(&with(&MAX_ITEM_COUNT, b" -1 ")), &MAX_ITEM_COUNT).unwrap(),
+            Some(-1)
+        );
         for value in ["", "1.5", "many", "9223372036854775808"] {
-            assert!(integer(&with(&MAX_ITEM_COUNT, value.as_bytes()), &MAX_ITEM_COUNT).is_err(), "{value}");
+            assert!(
+                integer(&Headers::of(&with(&MAX_ITEM_COUNT, value.as_bytes())), &MAX_ITEM_COUNT).is_err(),
+                "{value}"
+            );
         }
     }
 
     #[test]
     fn bytes_that_are_no_text_are_refused() {
-        assert!(text(&with(&CONTINUATION, b"\xff"), &CONTINUATION).is_err());
+        assert!(text(&Headers::of(&with(&CONTINUATION, b"\xff")), &CONTINUATION).is_err());
     }
 }

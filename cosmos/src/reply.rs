@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
     HeaderMap, Response, StatusCode,
-    header::{CONTENT_TYPE, HeaderName, HeaderValue},
+    header::{HeaderName, HeaderValue},
 };
 
 use mayfly_engine::charge;
@@ -31,7 +31,7 @@ const SHAPES_MAX: usize = 8;
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
-    headers: Vec<(HeaderName, HeaderValue)>,
+    headers: Vec<(&'static HeaderName, HeaderValue)>,
     body: Vec<u8>,
     charge: Option<f64>,
 }
@@ -49,7 +49,7 @@ impl Reply {
 
     /// An answer in another form.
     pub fn bytes(status: StatusCode, content_type: &'static str, body: Bytes) -> Self {
-        Self::json(status, body.to_vec()).with(&CONTENT_TYPE, content_type)
+        Self::json(status, body.to_vec()).with(&headers::CONTENT_TYPE, content_type)
     }
 
     /// An answer with a JSON value.
@@ -71,35 +71,35 @@ impl Reply {
     }
 
     /// Sets a header whose value is known to be one. The last word about a header is the one that counts.
-    pub fn set_value(&mut self, name: &HeaderName, value: HeaderValue) {
-        self.headers.push((name.clone(), value));
+    pub fn set_value(&mut self, name: &'static HeaderName, value: HeaderValue) {
+        self.headers.push((name, value));
     }
 
     /// Sets a header. A value that cannot stand in a header is left out.
-    pub fn set(&mut self, name: &HeaderName, value: impl ToString) {
+    pub fn set(&mut self, name: &'static HeaderName, value: impl ToString) {
         self.set_text(name, value.to_string());
     }
 
     /// The same for text that nobody needs any more.
-    pub fn set_text(&mut self, name: &HeaderName, value: String) {
+    pub fn set_text(&mut self, name: &'static HeaderName, value: String) {
         self.set_bytes(name, value.into_bytes());
     }
 
     /// The same for text that was put together of bytes.
-    pub fn set_bytes(&mut self, name: &HeaderName, value: Vec<u8>) {
+    pub fn set_bytes(&mut self, name: &'static HeaderName, value: Vec<u8>) {
         if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(value)) {
             self.set_value(name, value);
         }
     }
 
     /// The same with one more header.
-    pub fn with(mut self, name: &HeaderName, value: impl ToString) -> Self {
+    pub fn with(mut self, name: &'static HeaderName, value: impl ToString) -> Self {
         self.set(name, value);
         self
     }
 
     /// Sets a header that is a whole number.
-    pub fn set_number(&mut self, name: &HeaderName, value: u64) {
+    pub fn set_number(&mut self, name: &'static HeaderName, value: u64) {
         self.set_value(name, HeaderValue::from(value));
     }
 
@@ -115,8 +115,8 @@ impl Reply {
     }
 
     /// Whether the handler has set a header.
-    pub fn has(&self, name: &HeaderName) -> bool {
-        self.headers.iter().any(|(known, _)| known == name)
+    pub fn has(&self, name: &'static HeaderName) -> bool {
+        self.headers.iter().any(|(known, _)| ptr::eq(*known, name))
     }
 
     /// What the request has cost; a miss unless the handler says otherwise.
@@ -134,8 +134,8 @@ impl Reply {
         let mut charge = Vec::with_capacity(16);
         write_number(self.charge(), &mut charge);
         self.set_bytes(&headers::REQUEST_CHARGE, charge);
-        if !self.body.is_empty() && !self.has(&CONTENT_TYPE) {
-            self.set_value(&CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if !self.body.is_empty() && !self.has(&headers::CONTENT_TYPE) {
+            self.set_value(&headers::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let mut response = Response::new(Full::new(Bytes::from(self.body)));
         *response.status_mut() = self.status;
@@ -145,28 +145,28 @@ impl Reply {
 }
 
 /// The headers as a map.
-fn mapped(headers: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
+fn mapped(headers: Vec<(&'static HeaderName, HeaderValue)>) -> HeaderMap {
     thread_local! {
-        /// Maps with these names and no values, the latest last.
-        static SHAPES: RefCell<Vec<HeaderMap>> = const { RefCell::new(Vec::new()) };
+        /// The latest last.
+        static SHAPES: RefCell<Vec<Shape>> = const { RefCell::new(Vec::new()) };
     }
     SHAPES.with_borrow_mut(|shapes| {
-        if let Some(shape) = shapes.iter().find(|shape| has_names(shape, &headers)) {
-            let mut map = shape.clone();
+        if let Some(shape) = shapes.iter().find(|shape| shape.is_of(&headers)) {
+            let mut map = shape.map.clone();
             for (place, (_, value)) in map.values_mut().zip(headers) {
                 *place = value;
             }
             return map;
         }
-        let count = headers.len();
-        let mut map = HeaderMap::with_capacity(count);
+        let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
+        let mut map = HeaderMap::with_capacity(names.len());
         for (name, value) in headers {
             map.insert(name, value);
         }
         // One that was set twice is there once, and what it was set to first would get a place.
-        if map.len() == count {
-            let mut shape = map.clone();
-            shape.values_mut().for_each(|value| *value = HeaderValue::from_static(""));
+        if map.len() == names.len() {
+            let mut shape = Shape { names, map: map.clone() };
+            shape.map.values_mut().for_each(|value| *value = HeaderValue::from_static(""));
             if shapes.len() == SHAPES_MAX {
                 shapes.remove(0);
             }
@@ -176,12 +176,18 @@ fn mapped(headers: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
     })
 }
 
-/// Whether a map has these names in this order. The names are constants, so their texts are too.
-fn has_names(map: &HeaderMap, headers: &[(HeaderName, HeaderValue)]) -> bool {
-    let are_same = |(known, (name, _)): (&HeaderName, &(HeaderName, HeaderValue))| {
-        ptr::eq(known.as_str(), name.as_str())
-    };
-    map.len() == headers.len() && map.keys().zip(headers).all(are_same)
+/// What answers of one kind have in common.
+struct Shape {
+    names: Vec<&'static HeaderName>,
+    /// With these names in this order, and no values.
+    map: HeaderMap,
+}
+
+impl Shape {
+    fn is_of(&self, headers: &[(&'static HeaderName, HeaderValue)]) -> bool {
+        self.names.len() == headers.len()
+            && self.names.iter().zip(headers).all(|(known, (name, _))| ptr::eq(*known, *name))
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::{future::Future, pin::Pin};
 
-use hyper::{HeaderMap, Method, header::CONTENT_TYPE};
+use hyper::Method;
 
 use crate::{
     address::Address,
@@ -17,7 +17,7 @@ use crate::{
         Answer, account, batch, change_feed, conflicts, containers, databases, documents, item_feed, kept,
         offers, queries, ranges,
     },
-    headers,
+    headers::{self, Headers},
 };
 
 /// A handler's future.
@@ -61,15 +61,15 @@ pub enum When {
 }
 
 impl When {
-    fn applies(self, headers: &HeaderMap) -> Result<bool, ApiError> {
+    fn applies(self, headers: &Headers<'_>) -> Result<bool, ApiError> {
         match self {
             Self::Always => Ok(true),
             Self::Plan => headers::flag(headers, &headers::IS_QUERY_PLAN),
             Self::Batch => headers::flag(headers, &headers::IS_BATCH),
             Self::Upsert => headers::flag(headers, &headers::IS_UPSERT),
-            Self::ChangeFeed => Ok(headers.contains_key(&headers::A_IM)),
+            Self::ChangeFeed => Ok(headers.contains(&headers::A_IM)),
             Self::Query => {
-                let by_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                let by_type = headers.get(&headers::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 Ok(by_type.is_some_and(|value| value.starts_with("application/query+json"))
                     || headers::flag(headers, &headers::IS_QUERY)?
                     || headers::flag(headers, &headers::IS_QUERY_OLD)?)
@@ -157,7 +157,7 @@ routes! {
 }
 
 /// The row for a request.
-pub fn find(verb: &Method, address: &Address, headers: &HeaderMap) -> Result<&'static Route, ApiError> {
+pub fn find(verb: &Method, address: &Address, headers: &Headers<'_>) -> Result<&'static Route, ApiError> {
     // HEAD asks for the headers of a GET.
     let verb = if verb == Method::HEAD { &Method::GET } else { verb };
     for route in ROUTES.iter().filter(|route| route.verb == *verb && (route.matches)(address)) {

@@ -16,9 +16,9 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
-    HeaderMap, Request, Response, StatusCode,
+    Method, Request, Response, StatusCode,
     body::Body as HttpBody,
-    header::{AUTHORIZATION, CONTENT_LOCATION, DATE, HOST, HeaderValue},
+    header::{AUTHORIZATION, DATE, HOST, HeaderValue},
     http::request::Parts,
 };
 use mayfly_engine::{Clock as _, Engine, SystemClock, charge, clock::Stopwatch, ids};
@@ -32,7 +32,9 @@ use crate::{
     auth::{self, Credential, Keys, SignedRequest},
     call::Call,
     error::ApiError,
-    handlers, headers, http_date,
+    handlers,
+    headers::{self, Headers},
+    http_date,
     path::Path,
     reply::{Body, Reply},
     resource_token::{self, Grant},
@@ -120,10 +122,11 @@ impl Cosmos {
         let watch = Stopwatch::start();
         let _busy = self.engine.load().enter();
         let (parts, body) = request.into_parts();
-        let activity_id = self.activity_id(&parts.headers);
+        let headers = Headers::of(&parts.headers);
+        let activity_id = self.activity_id(&headers);
         let mut served = Served { operation: "Unknown", charge: 0.0 };
         // Its state is some kilobytes, and every future around it would hold and move them: once for each layer.
-        let answer = Box::pin(self.answer(&parts, body, scheme, &activity_id, &mut served)).await;
+        let answer = Box::pin(self.answer(&parts, &headers, body, scheme, &activity_id, &mut served)).await;
         let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
         reply.set_text(&headers::ACTIVITY_ID, activity_id);
         served.charge = reply.charge();
@@ -139,6 +142,7 @@ impl Cosmos {
     async fn answer<B>(
         &self,
         parts: &Parts,
+        headers: &Headers<'_>,
         body: B,
         scheme: &str,
         activity_id: &str,
@@ -150,13 +154,14 @@ impl Cosmos {
     {
         let path = Path::parse(parts.uri.path()).map_err(|_| ApiError::unknown_route())?;
         let address = Address::from_path(&path)?;
-        let route = routes::find(&parts.method, &address, &parts.headers)?;
+        let route = routes::find(&parts.method, &address, headers)?;
         served.operation = route.name;
         // The client signs with its own clock, so the machine's is the one to compare with, even where the engine's
         // can be set.
-        let grant = self.let_in(parts, &path, &address, route, SystemClock.now().seconds())?;
-        refuse_triggers(&parts.headers)?;
-        refuse_unknown_bucket(&parts.headers)?;
+        let grant =
+            self.let_in(&parts.method, headers, &path, &address, route, SystemClock.now().seconds())?;
+        refuse_triggers(headers)?;
+        refuse_unknown_bucket(headers)?;
         let body = match body.is_end_stream() {
             true => Bytes::new(),
             false => {
@@ -164,12 +169,13 @@ impl Cosmos {
             }
         };
         let now = self.engine.now().await?;
-        let base_url_len = [scheme, "://", host(parts), "/"].map(str::len).iter().sum();
-        let location = [scheme, "://", host(parts), "/", parts.uri.path().trim_start_matches('/')].concat();
+        let host = host(parts, headers);
+        let base_url_len = [scheme, "://", host, "/"].map(str::len).iter().sum();
+        let location = [scheme, "://", host, "/", parts.uri.path().trim_start_matches('/')].concat();
         let call = Call {
             engine: &self.engine,
             address: &address,
-            headers: &parts.headers,
+            headers: *headers,
             body: &body,
             now,
             base_url: &location[..base_url_len],
@@ -179,10 +185,10 @@ impl Cosmos {
         };
         let mut reply = self.by_current_catalog(&call, route).await?;
         session::stamp(&call, &mut reply).await?;
-        if reply.status() != StatusCode::NOT_MODIFIED && !reply.has(&DATE) {
-            reply.set_value(&DATE, http_date::header(now.seconds()));
+        if reply.status() != StatusCode::NOT_MODIFIED && !reply.has(&headers::HTTP_DATE) {
+            reply.set_value(&headers::HTTP_DATE, http_date::header(now.seconds()));
         }
-        reply.set_text(&CONTENT_LOCATION, location);
+        reply.set_text(&headers::CONTENT_LOCATION, location);
         Ok(reply)
     }
 
@@ -228,13 +234,14 @@ impl Cosmos {
     /// grant is what a token is confined to.
     fn let_in(
         &self,
-        parts: &Parts,
+        method: &Method,
+        headers: &Headers<'_>,
         path: &Path<'_>,
         address: &Address,
         route: &Route,
         clock_seconds: u64,
     ) -> Result<Option<Grant>, ApiError> {
-        let text = |name| headers::text(&parts.headers, name);
+        let text = |name| headers::text(headers, name);
         // Most bring a signature, which `verify` reads itself.
         let other = text(&AUTHORIZATION)?.filter(|header| !auth::is_signature(header));
         match other.map(auth::credential).transpose()? {
@@ -253,7 +260,7 @@ impl Cosmos {
             _ => {}
         }
         let request = SignedRequest {
-            verb: parts.method.as_str(),
+            verb: method.as_str(),
             path,
             authorization: text(&AUTHORIZATION)?,
             x_ms_date: text(&headers::DATE)?,
@@ -265,7 +272,7 @@ impl Cosmos {
     }
 
     /// The client's id of the request if it is one, else one of ours.
-    fn activity_id(&self, headers: &HeaderMap) -> String {
+    fn activity_id(&self, headers: &Headers<'_>) -> String {
         let given = headers.get(&headers::ACTIVITY_ID).and_then(|value| value.to_str().ok());
         let plain = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         given.filter(plain).map_or_else(|| ids::to_uuid(self.engine.ids().unique()), str::to_owned)
@@ -285,14 +292,14 @@ fn refusal(error: &ApiError, activity_id: &str, operation: &str) -> Reply {
 }
 
 /// The authority the client used, so that the endpoints we advertise are ones it can reach.
-fn host(parts: &Parts) -> &str {
-    let by_header = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
+fn host<'a>(parts: &'a Parts, headers: &Headers<'a>) -> &'a str {
+    let by_header = headers.get(&HOST).and_then(|value| value.to_str().ok());
     let by_uri = parts.uri.authority().map(|authority| authority.as_str());
     by_header.or(by_uri).unwrap_or("localhost:8081")
 }
 
 /// Triggers are kept, not run. A write that counts on one is refused rather than done without it.
-fn refuse_triggers(headers: &HeaderMap) -> Result<(), ApiError> {
+fn refuse_triggers(headers: &Headers<'_>) -> Result<(), ApiError> {
     for name in [&headers::PRE_TRIGGER_INCLUDE, &headers::POST_TRIGGER_INCLUDE] {
         if headers::text(headers, name)?.is_some_and(|triggers| !triggers.trim().is_empty()) {
             return Err(ApiError::not_implemented("Running triggers"));
@@ -302,7 +309,7 @@ fn refuse_triggers(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// Buckets share out a budget among workloads. There is one budget here, so which bucket does not matter.
-fn refuse_unknown_bucket(headers: &HeaderMap) -> Result<(), ApiError> {
+fn refuse_unknown_bucket(headers: &Headers<'_>) -> Result<(), ApiError> {
     match headers::integer(headers, &headers::THROUGHPUT_BUCKET)? {
         Some(bucket) if !THROUGHPUT_BUCKETS.contains(&bucket) => {
             Err(headers::invalid(&headers::THROUGHPUT_BUCKET))
@@ -335,6 +342,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use hyper::HeaderMap;
+
     use super::*;
 
     #[test]
@@ -354,8 +363,8 @@ mod tests {
                 hyper::header::HeaderValue::from_static(value),
             )])
         };
-        assert!(refuse_triggers(&HeaderMap::new()).is_ok());
-        assert!(refuse_triggers(&with("")).is_ok());
-        assert_eq!(refuse_triggers(&with("t1")).unwrap_err().status, 501);
+        assert!(refuse_triggers(&Headers::of(&HeaderMap::new())).is_ok());
+        assert!(refuse_triggers(&Headers::of(&with(""))).is_ok());
+        assert_eq!(refuse_triggers(&Headers::of(&with("t1"))).unwrap_err().status, 501);
     }
 }

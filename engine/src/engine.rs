@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use mayfly_storage::store::{Batch, Counter, Put, Stats, Store};
 use mayfly_value::partition::PartitionKey;
 
@@ -20,7 +21,7 @@ use crate::{
     catalog::{Catalog, Database},
     clock::{Clock, SystemClock, Timestamp, pause},
     collection::{NoPredicates, Predicates},
-    container::Container,
+    container::{Container, Partition},
     definition::ContainerDefinition,
     errands::Errands,
     error::{Error, Resource, Result},
@@ -365,14 +366,29 @@ impl Engine {
         id: &DocumentId,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        let partition = container.locate(key)?;
+        Ok(self.read_in(container, &container.locate(key)?, id, now).await?.0)
+    }
+
+    /// The same in a partition that was looked up. With it comes how far the slot had got when it was read: what
+    /// [`Engine::lsn`] would have said.
+    pub async fn read_in(
+        &self,
+        container: &Container,
+        partition: &Partition,
+        id: &DocumentId,
+        now: Timestamp,
+    ) -> Result<(Option<Record>, u64)> {
         let document = DocumentKey::new(&partition.hash, id);
-        let record = self.stored(partition.shard, &document).await?;
+        let keys = [partition.shard.record(&document), partition.shard.single(Family::Counter)];
+        let [record, counter] = self.store().get_both(&keys).await?;
         if self.store().floor(partition.shard.place()) > container.version {
             let current = self.renewed(container).await?;
-            return Box::pin(self.read(&current, key, id, now)).await;
+            let partition = current.partition_of(partition.hash.clone());
+            return Box::pin(self.read_in(&current, &partition, id, now)).await;
         }
-        Ok(record.filter(|record| container.ttl().cuts(now).is_live(&record.life)))
+        let record = record.map(Record::decode).transpose()?;
+        let live = record.filter(|record| container.ttl().cuts(now).is_live(&record.life));
+        Ok((live, decode_counter(counter)?.seq))
     }
 
     /// When a document will expire under the container's present rules, if ever.
@@ -400,10 +416,7 @@ impl Engine {
     }
 
     pub(crate) async fn counter_of(&self, shard: Shard, family: Family) -> Result<Counter> {
-        match self.store().get(&shard.single(family)).await? {
-            Some(row) => Counter::decode(&row).ok_or(Error::Corrupt("a counter cannot be read")),
-            None => Ok(Counter::default()),
-        }
+        decode_counter(self.store().get(&shard.single(family)).await?)
     }
 
     /// The container as it is in memory.
@@ -478,4 +491,11 @@ impl Engine {
     fn check_writable(&self) -> Result<()> {
         if self.is_read_only() { Err(Error::ReadOnly) } else { Ok(()) }
     }
+}
+
+/// The counter in a row; one that is not there has counted nothing.
+fn decode_counter(row: Option<Bytes>) -> Result<Counter> {
+    row.map_or(Ok(Counter::default()), |row| {
+        Counter::decode(&row).ok_or(Error::Corrupt("a counter cannot be read"))
+    })
 }

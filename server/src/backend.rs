@@ -23,6 +23,15 @@ pub struct Answer {
     pub operation: &'static str,
     /// What the client gets.
     pub response: Response<Body>,
+    /// What it is charged, in request units.
+    pub charge: f64,
+}
+
+impl Answer {
+    /// One that is not charged for.
+    pub fn free(operation: &'static str, response: Response<Body>) -> Self {
+        Self { operation, response, charge: 0.0 }
+    }
 }
 
 /// Why the engine does not open or close. Shown to the person who runs the server.

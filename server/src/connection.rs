@@ -9,6 +9,7 @@
 //! Holds: a client that sends nothing, or a header forever, is cut off; a handler that panics answers 500, and
 //! the connection lives on.
 
+use crate::head_timer::HeadTimer;
 use crate::listen::Limits;
 use crate::log::panic_text;
 use crate::metrics::Metrics;
@@ -31,6 +32,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -116,46 +118,56 @@ where
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let builder = self.builder();
-        let requested = Arc::new(AtomicBool::new(false));
+        let head_timer = HeadTimer::default();
+        let builder = self.builder(&head_timer);
+        let requested = AtomicBool::new(false);
         let service = service_fn(|request| {
             requested.store(true, Ordering::Relaxed);
             self.clone().answer(request, info)
         });
-        let prompt = Prompt::new();
         let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
-        // Until the first request nothing below watches the time: not while the preface is awaited, nor in
-        // HTTP/2. Later HTTP/1 headers have hyper's own deadline.
-        let mut first_request = pin!(timeout(self.limits.header_timeout, pending::<()>()));
-        let (mut awaiting_first, mut draining) = (true, false);
-        loop {
-            tokio::select! {
-                ended = poll_fn(|context| prompt.poll(connection.as_mut(), context)) => {
+        let mut late = pin!(async {
+            // Until the first request nothing below watches the time: not while the preface is awaited, nor in HTTP/2.
+            let _ = timeout(self.limits.header_timeout, pending::<()>()).await;
+            if requested.load(Ordering::Relaxed) {
+                head_timer.late(self.limits.header_timeout).await;
+            }
+        });
+        let mut stop = pin!(stopping.requested());
+        let (prompt, late_prompt, stop_prompt) = (Prompt::new(), Prompt::new(), Prompt::new());
+        let (mut is_late, mut is_draining) = (false, false);
+        poll_fn(|context| {
+            loop {
+                if let Poll::Ready(ended) = prompt.poll(connection.as_mut(), context) {
                     if let Err(error) = ended {
                         tracing::debug!(peer = %info.peer, %error, "connection ended early");
                     }
-                    return;
+                    return Poll::Ready(());
                 }
-                _ = first_request.as_mut(), if awaiting_first => {
+                if !is_late && late_prompt.poll(late.as_mut(), context).is_ready() {
                     if !requested.load(Ordering::Relaxed) {
-                        return;
+                        return Poll::Ready(());
                     }
-                    awaiting_first = false;
-                }
-                () = stopping.requested(), if !draining => {
-                    draining = true;
+                    is_late = true;
+                } else if !is_draining && stop_prompt.poll(stop.as_mut(), context).is_ready() {
                     connection.as_mut().graceful_shutdown();
+                    is_draining = true;
+                } else {
+                    return Poll::Pending;
                 }
+                // It has to hear of either.
+                prompt.ring();
             }
-        }
+        })
+        .await;
     }
 
-    fn builder(&self) -> auto::Builder<TaskSet> {
+    fn builder(&self, head_timer: &HeadTimer) -> auto::Builder<TaskSet> {
         let mut builder = auto::Builder::new(self.tasks.clone());
         let header_bytes_max = self.limits.header_bytes_max;
         builder
             .http1()
-            .timer(TokioTimer::new())
+            .timer(head_timer.clone())
             .header_read_timeout(self.limits.header_timeout)
             .max_buf_size(header_bytes_max);
         builder

@@ -21,6 +21,7 @@ pub mod disk;
 pub mod emulator_env;
 pub mod explorer;
 pub mod gauges;
+mod head_timer;
 pub mod health;
 pub mod listen;
 pub mod log;

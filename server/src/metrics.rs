@@ -35,14 +35,20 @@ pub trait MetricsSource {
 /// The server's own counts.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    operations: Mutex<BTreeMap<&'static str, Operation>>,
+    requests: Mutex<Requests>,
     connections_http: AtomicU64,
     connections_https: AtomicU64,
     connections_open: AtomicI64,
     handshake_failures: AtomicU64,
     panics: AtomicU64,
-    throttled: AtomicU64,
-    charge: Mutex<f64>,
+}
+
+/// What is counted for every request, behind one lock.
+#[derive(Debug, Default)]
+struct Requests {
+    by_operation: BTreeMap<&'static str, Operation>,
+    throttled: u64,
+    charge: f64,
 }
 
 #[derive(Debug, Default)]
@@ -54,28 +60,24 @@ struct Operation {
 }
 
 impl Metrics {
-    /// Counts a request. `operation` is a word of the protocol like `read_item`.
-    pub fn request(&self, operation: &'static str, status: u16, took: Duration) {
+    /// Counts a request, and what it was charged in request units. `operation` is a word of the protocol like `read_item`.
+    pub fn request(&self, operation: &'static str, status: u16, took: Duration, charge: f64) {
         let seconds = took.as_secs_f64();
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
         let bucket = BUCKETS_SECONDS.iter().take_while(|bound| seconds > **bound).count();
-        let mut operations = self.operations.lock();
-        let counts = operations.entry(operation).or_default();
+        let mut requests = self.requests.lock();
+        let counts = requests.by_operation.entry(operation).or_default();
         counts.by_class[class] += 1;
         counts.by_duration[bucket] += 1;
         counts.seconds += seconds;
-    }
-
-    /// Counts what a request was charged, in request units, and whether it was asked to come back later.
-    pub fn charged(&self, units: f64, status: u16) {
-        *self.charge.lock() += units;
-        self.throttled.fetch_add(u64::from(status == 429), Ordering::Relaxed);
+        requests.charge += charge;
+        requests.throttled += u64::from(status == 429);
     }
 
     /// Adds up what clients asked for.
     pub fn add_to(&self, sample: &mut Sample) {
-        let operations = self.operations.lock();
-        for (_, operation) in operations.iter().filter(|(name, _)| !NOT_CLIENTS.contains(name)) {
+        let requests = self.requests.lock();
+        for (_, operation) in requests.by_operation.iter().filter(|(name, _)| !NOT_CLIENTS.contains(name)) {
             let [_, _, _, refused, failed] = operation.by_class;
             sample.requests += operation.by_class.iter().sum::<u64>();
             sample.refused += refused;
@@ -84,8 +86,8 @@ impl Metrics {
                 *sum += count;
             }
         }
-        sample.throttled = self.throttled.load(Ordering::Relaxed);
-        sample.charge = *self.charge.lock();
+        sample.throttled = requests.throttled;
+        sample.charge = requests.charge;
     }
 
     /// Counts a connection whose scheme is known, as open until the result is dropped.
@@ -122,9 +124,9 @@ impl Drop for OpenConnection {
 
 impl MetricsSource for Metrics {
     fn render(&self, out: &mut String) {
-        let operations = self.operations.lock();
+        let requests = self.requests.lock();
         head(out, "mayfly_requests_total", "counter", "Requests answered, by operation and class of status.");
-        for (name, operation) in operations.iter() {
+        for (name, operation) in &requests.by_operation {
             for (class, count) in CLASSES.iter().zip(operation.by_class).filter(|(_, count)| *count > 0) {
                 line(
                     out,
@@ -134,7 +136,7 @@ impl MetricsSource for Metrics {
             }
         }
         head(out, "mayfly_request_duration_seconds", "histogram", "Time from request to response head.");
-        for (name, operation) in operations.iter() {
+        for (name, operation) in &requests.by_operation {
             operation.render_durations(name, out);
         }
         head(out, "mayfly_connections_total", "counter", "Connections accepted, by scheme.");
@@ -147,9 +149,9 @@ impl MetricsSource for Metrics {
         single(out, "mayfly_tls_handshake_failures_total", "counter", "TLS handshakes given up.", failures);
         let panics = load(&self.panics);
         single(out, "mayfly_handler_panics_total", "counter", "Bugs that were answered with 500.", panics);
-        let charge = *self.charge.lock();
+        let charge = requests.charge;
         single(out, "mayfly_request_units_total", "counter", "Request units charged.", charge);
-        let throttled = load(&self.throttled);
+        let throttled = requests.throttled;
         single(out, "mayfly_throttled_total", "counter", "Requests answered with 429.", throttled);
     }
 }
@@ -190,9 +192,9 @@ mod tests {
     #[test]
     fn requests_are_counted_by_operation_class_and_time() {
         let metrics = Metrics::default();
-        metrics.request("read_item", 200, Duration::from_micros(300));
-        metrics.request("read_item", 404, Duration::from_millis(3));
-        metrics.request("query_items", 200, Duration::from_secs(9));
+        metrics.request("read_item", 200, Duration::from_micros(300), 1.0);
+        metrics.request("read_item", 404, Duration::from_millis(3), 1.0);
+        metrics.request("query_items", 200, Duration::from_secs(9), 3.5);
         let mut text = String::new();
         metrics.render(&mut text);
         for line in [
@@ -204,6 +206,7 @@ mod tests {
             "mayfly_request_duration_seconds_bucket{operation=\"query_items\",le=\"5\"} 0",
             "mayfly_request_duration_seconds_bucket{operation=\"query_items\",le=\"+Inf\"} 1",
             "mayfly_request_duration_seconds_count{operation=\"read_item\"} 2",
+            "mayfly_request_units_total 5.5",
             "mayfly_connections_open 0",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is missing in\n{text}");
@@ -213,12 +216,10 @@ mod tests {
     #[test]
     fn a_sample_counts_clients_only() {
         let metrics = Metrics::default();
-        metrics.request("ReadItem", 200, Duration::from_micros(300));
-        metrics.request("ReadItem", 429, Duration::from_micros(300));
-        metrics.charged(2.5, 200);
-        metrics.charged(1.0, 429);
-        metrics.request("Administration", 200, Duration::from_secs(9));
-        metrics.request("server", 500, Duration::from_secs(9));
+        metrics.request("ReadItem", 200, Duration::from_micros(300), 2.5);
+        metrics.request("ReadItem", 429, Duration::from_micros(300), 1.0);
+        metrics.request("Administration", 200, Duration::from_secs(9), 0.0);
+        metrics.request("server", 500, Duration::from_secs(9), 0.0);
         let mut sample = Sample::default();
         metrics.add_to(&mut sample);
         assert_eq!((sample.requests, sample.refused, sample.throttled, sample.failed), (2, 1, 1, 0));

@@ -155,13 +155,12 @@ impl Backend for Node {
     fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> impl Future<Output = Answer> + Send {
         // Whoever looks on, as the portal does all the time, must not hold up what is looked at.
         let answer: BoxFuture<'_, Answer> = match request.uri().path().starts_with(admin::PREFIX) {
-            true => Box::pin(async move {
-                Answer { operation: "Administration", response: admin::serve(self, request).await }
-            }),
+            true => {
+                Box::pin(async move { Answer::free("Administration", admin::serve(self, request).await) })
+            }
             false => Box::pin(async move {
                 let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
-                self.metrics.charged(served.charge, response.status().as_u16());
-                Answer { operation: served.operation, response }
+                Answer { operation: served.operation, response, charge: served.charge }
             }),
         };
         answer

@@ -1,9 +1,12 @@
-//! A future that wakes itself is polled again at once, not when the runtime comes back to it.
+//! A future that is polled when it was woken: again at once if it wakes itself, and not because of others in its task.
 //!
 //! HTTP/1 gives a handler its request's body through a channel whose two ends are polled by one task: the handler asks, which
 //! wakes the task that would read, which is this one; then the bytes wake the handler, which is this one again. To the
 //! runtime a task that wakes itself is one that yields. It goes to the end of the queue, another thread is woken to
 //! help and often takes the task along: for a request with a body twice, at more than the request's own cost.
+//!
+//! Beside a connection its task waits for other things, which hardly ever happen. To look at each of them for every request
+//! takes a lock each time; so each has a bell of its own, and is left alone until it rings.
 //!
 //! Holds: no wake is lost. One during a poll is seen after it by the same thread; any other goes to the runtime. A future that
 //! never stops waking itself gives way to others after [`TURNS_MAX`] polls.
@@ -50,17 +53,25 @@ impl Wake for Bell {
 }
 
 impl Prompt {
-    /// For one future.
+    /// For one future, which is to be polled a first time.
     pub fn new() -> Self {
-        let (rang, is_polling) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (rang, is_polling) = (AtomicBool::new(true), AtomicBool::new(false));
         let bell = Arc::new(Bell { rang, is_polling, runtime: AtomicWaker::new() });
         let waker = Waker::from(bell.clone());
         Self { bell, waker }
     }
 
-    /// Polls `future` until it no longer wakes itself.
+    /// Has the future polled the next time, for a reason it does not know of.
+    pub fn ring(&self) {
+        self.bell.rang.store(true, SeqCst);
+    }
+
+    /// Polls `future`, if it was woken, until it no longer wakes itself.
     pub fn poll<F: Future>(&self, mut future: Pin<&mut F>, context: &Context<'_>) -> Poll<F::Output> {
         self.bell.runtime.register(context.waker());
+        if !self.bell.rang.load(SeqCst) {
+            return Poll::Pending;
+        }
         for _ in 0..TURNS_MAX {
             self.bell.is_polling.store(true, SeqCst);
             self.bell.rang.store(false, SeqCst);
@@ -130,6 +141,23 @@ mod tests {
         let runtime = Arc::new(Runtime::default());
         assert!(polled(&Prompt::new(), future, &runtime).is_pending());
         assert_eq!((turns.load(SeqCst), runtime.wakes()), (TURNS_MAX, 1));
+    }
+
+    #[test]
+    fn one_that_was_not_woken_is_left_alone() {
+        let turns = AtomicUsize::new(0);
+        let mut future = pin!(poll_fn(|_| {
+            turns.fetch_add(1, SeqCst);
+            Poll::<()>::Pending
+        }));
+        let (prompt, runtime) = (Prompt::new(), Arc::new(Runtime::default()));
+        for _ in 0..3 {
+            assert!(polled(&prompt, future.as_mut(), &runtime).is_pending());
+        }
+        assert_eq!(turns.load(SeqCst), 1);
+        prompt.ring();
+        assert!(polled(&prompt, future, &runtime).is_pending());
+        assert_eq!((turns.load(SeqCst), runtime.wakes()), (2, 0));
     }
 
     #[test]

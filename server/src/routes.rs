@@ -47,15 +47,15 @@ impl<B: Backend> Routes<B> {
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>, from: ConnectionInfo) -> Response<Body> {
         let watch = Stopwatch::start();
         let is_head = request.method() == Method::HEAD;
-        let Answer { operation, mut response } = match (self.own(&request), self.backend.get()) {
-            (Some(response), _) => Answer { operation: "server", response },
+        let Answer { operation, mut response, charge } = match (self.own(&request), self.backend.get()) {
+            (Some(response), _) => Answer::free("server", response),
             (None, Some(backend)) => backend.serve(request, from).await,
             (None, None) => not_yet(&request),
         };
         if is_head {
             leave_out_body(&mut response);
         }
-        self.metrics.request(operation, response.status().as_u16(), watch.elapsed());
+        self.metrics.request(operation, response.status().as_u16(), watch.elapsed(), charge);
         response
     }
 
@@ -100,8 +100,7 @@ impl<B: Backend> Routes<B> {
 /// The answer while there is no backend.
 fn not_yet(request: &Request<Incoming>) -> Answer {
     let error = ApiError::unavailable("Mayfly is starting. Please retry.");
-    let response = respond::error(&error, &respond::activity_id(request.headers()));
-    Answer { operation: "none", response }
+    Answer::free("none", respond::error(&error, &respond::activity_id(request.headers())))
 }
 
 /// HTTP/1 would leave the body out by itself, HTTP/2 not; the length of the body stays in the header.

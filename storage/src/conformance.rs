@@ -39,7 +39,7 @@ macro_rules! promises {
 promises! {
     reading: put_get_delete, empty_values, keys_are_ordered, spaces_are_apart, prefix_ranges, empty_ranges,
         pages_forward, pages_reverse, pages_by_bytes, a_sieve_keeps_rows_of_the_same_page, first_rows_as_they_are,
-        snapshots_do_not_change, get_many_keeps_order, slots_answer_for_their_keys;
+        snapshots_do_not_change, get_many_keeps_order, get_both_keeps_order, slots_answer_for_their_keys;
     guarding: guard_absent, guard_version, guard_on_short_values, conflict_writes_nothing, guard_on_a_counter,
         one_batch_is_one_change, empty_batch, background_batches, clear_in_steps, withered_rows_go, sync_returns;
     counting: advances_count, marks_in_keys_and_values, several_advances, tallies_add_up, stale_stamps,

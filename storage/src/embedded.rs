@@ -219,6 +219,10 @@ impl Store for EmbeddedStore {
         Box::pin(async move { self.moment.get(key) })
     }
 
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        Box::pin(async move { self.moment.get_both(keys) })
+    }
+
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         Box::pin(async move { Ok(Arc::new(self.moment.view()) as Arc<dyn Snapshot>) })
     }

@@ -83,6 +83,8 @@ const BACKGROUND_MAX: usize = 4;
 
 const GET: &str = "SELECT s.epoch, s.floor, kv.v FROM mayfly_slot s \
     LEFT JOIN mayfly_kv kv ON kv.slot = s.slot AND kv.k = $2 WHERE s.slot = $1";
+const GET_BOTH: &str = "SELECT s.epoch, s.floor, kv.k, kv.v FROM mayfly_slot s \
+    LEFT JOIN mayfly_kv kv ON kv.slot = s.slot AND kv.k IN ($2, $3) WHERE s.slot = $1";
 const PEEK: &str = "SELECT s.epoch, s.floor, kv.k, kv.v FROM mayfly_slot s \
     LEFT JOIN mayfly_kv kv ON kv.slot = s.slot AND kv.k >= $2 AND kv.k < $3 WHERE s.slot = $1 ORDER BY kv.k LIMIT $4";
 const GROUP: &str = "SELECT epoch, owned FROM mayfly_group WHERE grp = $1";
@@ -276,6 +278,16 @@ impl Inner {
         Ok(value.map(Bytes::copy_from_slice))
     }
 
+    async fn get_both(&self, keys: &[Key; 2]) -> Result<[Option<Bytes>; 2]> {
+        keys.iter().try_for_each(check_key)?;
+        let stored = keys.each_ref().map(stored_key);
+        let rows = self.rows(keys[0].slot, GET_BOTH, &[&stored[0], &stored[1]]).await?;
+        Ok(stored.map(|asked| {
+            let is_asked = |row: &&Row| row.get::<_, Option<&[u8]>>(2) == Some(&asked[..]);
+            rows.iter().find(is_asked).map(|row| Bytes::copy_from_slice(row.get(3)))
+        }))
+    }
+
     async fn peek(&self, range: &KeyRange, rows: usize) -> Result<Vec<(Bytes, Bytes)>> {
         check_scan(range, rows)?;
         if range.is_empty() {
@@ -413,6 +425,10 @@ impl Store for PostgresStore {
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
         Box::pin(self.inner.get(key))
+    }
+
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        Box::pin(self.inner.get_both(keys))
     }
 
     fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {

@@ -347,6 +347,14 @@ pub trait Store: Send + Sync + 'static {
     /// The latest value at `key`.
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>>;
 
+    /// The latest values at two keys of one slot, both of one moment.
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        Box::pin(async move {
+            let mut found = self.snapshot().await?.get_many(keys).await?.into_iter();
+            Ok([(); 2].map(|()| found.next().flatten()))
+        })
+    }
+
     /// A view of everything committed so far. Meant for one page of work: it holds back reclamation.
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>>;
 

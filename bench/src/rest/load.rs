@@ -125,18 +125,28 @@ struct Answer {
 }
 
 impl Answer {
-    /// The answer, once all of it is there.
+    /// The answer, once all of it is there. Looks at no more of the head than it has to: the load shares its processors with
+    /// the server, and answers with many headers would count twice.
     fn whole(bytes: &[u8]) -> Option<Self> {
         let end = memchr::memmem::find(bytes, b"\r\n\r\n")? + 4;
-        let head = std::str::from_utf8(&bytes[..end]).ok()?;
-        let status = head.get(9..12)?.parse().ok()?;
+        let head = &bytes[..end];
+        let status = text(head.get(9..12)?)?.parse().ok()?;
         let (mut length, mut closes) = (None, false);
-        for line in head.lines().skip(1) {
-            let Some((name, value)) = line.split_once(':') else { continue };
-            if name.eq_ignore_ascii_case("content-length") {
-                length = value.trim().parse::<usize>().ok();
-            } else if name.eq_ignore_ascii_case("connection") {
-                closes = value.trim().eq_ignore_ascii_case("close");
+        for start in memchr::memchr_iter(b'\n', head) {
+            let line = &head[start + 1..];
+            // Both names begin with it, and few others.
+            if !line.first().is_some_and(|byte| byte.eq_ignore_ascii_case(&b'c')) {
+                continue;
+            }
+            let line = &line[..memchr::memchr(b'\r', line)?];
+            let value_of = |name: &[u8]| {
+                let (start, value) = line.split_at_checked(name.len())?;
+                start.eq_ignore_ascii_case(name).then(|| text(value)).flatten()
+            };
+            if let Some(value) = value_of(b"content-length:") {
+                length = value.parse::<usize>().ok();
+            } else if let Some(value) = value_of(b"connection:") {
+                closes = value.eq_ignore_ascii_case("close");
             }
         }
         let body = &bytes[end..];
@@ -148,6 +158,10 @@ impl Answer {
         };
         is_whole.then_some(Self { status, closes })
     }
+}
+
+fn text(part: &[u8]) -> Option<&str> {
+    std::str::from_utf8(part).ok().map(str::trim)
 }
 
 #[cfg(test)]

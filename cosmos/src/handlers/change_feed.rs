@@ -5,7 +5,7 @@
 
 use hyper::{
     StatusCode,
-    header::{ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH},
+    header::{IF_MODIFIED_SINCE, IF_NONE_MATCH},
 };
 use mayfly_engine::{Container, Event, EventKind, FeedStart, Timestamp, charge};
 use mayfly_value::json;
@@ -65,7 +65,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
         let cost = charge::page(count, body.len() as u64);
         Reply::json(StatusCode::OK, body).charged(cost)
     };
-    reply.set(&ETAG, &etag);
+    reply.set(&headers::ETAG, &etag);
     reply.set(&headers::ITEM_COUNT, count);
     let lsn = call.engine.lsn(&container, slot).await?;
     Ok(with_session(reply, &database, &container, slot, lsn))

@@ -43,7 +43,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
     })?;
     let definition = policy::from_json(&call.json()?)?;
     check_encryption(call, &definition, database.id)?;
-    let asked = Throughput::from_headers(call.headers)?;
+    let asked = Throughput::from_headers(&call.headers)?;
     let throughput = match asked {
         None if offers::is_shared(call, database.id) => None,
         asked => Some(asked.unwrap_or_else(Throughput::default_for_containers)),
@@ -61,7 +61,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let (_, container) = call.container(name(call)?)?;
     let etag = container.etag();
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
-        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&headers::ETAG, etag));
     }
     let mut value = resource::container(&container);
     if call.flag(&headers::POPULATE_PARTITION_STATISTICS)? {

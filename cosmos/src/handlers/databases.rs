@@ -8,6 +8,7 @@ use crate::{
     address::{Address, Ref},
     call::Call,
     error::ApiError,
+    headers,
     query::resources,
     reply::Reply,
     resource,
@@ -32,7 +33,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
         Some(_) => return Err(ApiError::invalid_input()),
         None => return Err(ApiError::missing_properties(&["id"])),
     };
-    let throughput = Throughput::from_headers(call.headers)?;
+    let throughput = Throughput::from_headers(&call.headers)?;
     let database = call.engine.create_database(name, call.now).await?;
     if let Some(throughput) = throughput {
         throughput.keep(call, database.id).await?;
@@ -45,7 +46,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let database = call.database(name(call)?)?;
     let etag = database.etag();
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
-        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&headers::ETAG, etag));
     }
     Ok(answer(StatusCode::OK, &resource::database(&database), &etag.to_string()))
 }

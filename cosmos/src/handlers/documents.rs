@@ -2,13 +2,10 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use hyper::{
-    StatusCode,
-    header::{ETAG, HeaderValue},
-};
+use hyper::{StatusCode, header::HeaderValue};
 use mayfly_engine::{
     Access, Container, Database, Direction, DocumentId, Effect, InvalidTtl, Operation, Outcome, PageLimit,
-    charge,
+    Partition, charge,
 };
 use mayfly_value::partition::PartitionKey;
 
@@ -32,6 +29,7 @@ struct Scope {
     database: Arc<Database>,
     container: Arc<Container>,
     key: PartitionKey,
+    partition: Partition,
     slot: u16,
 }
 
@@ -52,8 +50,9 @@ impl Scope {
             Ordering::Greater => return Err(ApiError::partition_key_shape()),
             Ordering::Equal => {}
         }
-        let slot = container.locate(&key)?.slot();
-        Ok(Self { database, container, key, slot })
+        let partition = container.locate(&key)?;
+        let slot = partition.slot();
+        Ok(Self { database, container, key, partition, slot })
     }
 }
 
@@ -99,10 +98,10 @@ pub async fn delete(call: &Call<'_>) -> Answer {
 pub async fn read(call: &Call<'_>) -> Answer {
     let scope = Scope::of(call)?;
     let id = path_id(call, &scope).await?;
-    let Some(record) = call.engine.read(&scope.container, &scope.key, &id, call.now).await? else {
-        return failed(call, &scope, ApiError::item_not_found()).await;
+    let (record, lsn) = call.engine.read_in(&scope.container, &scope.partition, &id, call.now).await?;
+    let Some(record) = record else {
+        return Ok(refused(call, &scope, &ApiError::item_not_found(), lsn));
     };
-    let lsn = call.engine.lsn(&scope.container, scope.slot).await?;
     let etag = call.engine.etag(&scope.container, scope.slot, &record);
     let known = call.if_none_match()?.is_some_and(|condition| condition.allows(etag));
     let outcome = Outcome { effect: Effect::Read, charge: charge::read(record.size()), record: Some(record) };
@@ -200,7 +199,7 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
             resource::push_document(call.engine, &scope.container, scope.slot, record, &mut body)?;
             reply = Reply::json(status, body);
         }
-        reply.set_text(&ETAG, call.engine.etag(&scope.container, scope.slot, record).to_text());
+        reply.set_text(&headers::ETAG, call.engine.etag(&scope.container, scope.slot, record).to_text());
         let lsn = HeaderValue::from(record.lsn);
         reply.set_value(&headers::ITEM_LSN, lsn.clone());
         reply.set_value(&headers::ITEM_LOCAL_LSN, lsn);
@@ -218,9 +217,13 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
         return Err(error);
     }
     let lsn = call.engine.lsn(&scope.container, scope.slot).await?;
+    Ok(refused(call, scope, &error, lsn))
+}
+
+fn refused(call: &Call<'_>, scope: &Scope, error: &ApiError, lsn: u64) -> Reply {
     let charge = if error.status == 404 { charge::MISS } else { charge::REFUSED };
-    let reply = Reply::error(&error, call.activity_id).charged(charge);
-    Ok(with_session(reply, &scope.database, &scope.container, scope.slot, lsn))
+    let reply = Reply::error(error, call.activity_id).charged(charge);
+    with_session(reply, &scope.database, &scope.container, scope.slot, lsn)
 }
 
 /// Adds where the answer came from and how far that partition has got.

@@ -12,6 +12,7 @@ use crate::{
     address::{Address, Ref, ScriptKind},
     call::Call,
     error::ApiError,
+    headers,
     query::resources,
     reply::Reply,
     rid::{ChildKind, Rid},
@@ -181,7 +182,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let kept = call.named(&place, place.name.ok_or_else(ApiError::internal)?)?;
     let etag = kept.etag();
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
-        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&headers::ETAG, etag));
     }
     Ok(answer(StatusCode::OK, &shape(call, &place, &kept)?, &etag.to_string()))
 }

@@ -34,7 +34,7 @@ const METADATA_CHARGE: f64 = 1.0;
 
 /// A resource with its etag.
 fn resource(status: StatusCode, value: &Value, etag: &str) -> Reply {
-    Reply::value(status, value).with(&hyper::header::ETAG, etag).charged(METADATA_CHARGE)
+    Reply::value(status, value).with(&headers::ETAG, etag).charged(METADATA_CHARGE)
 }
 
 /// One page of a list that is small enough to be in memory: the continuation is the place in it.

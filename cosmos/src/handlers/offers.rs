@@ -3,13 +3,19 @@
 //! An offer is made with its database or container. A container in a database that has throughput of its own shares it
 //! and has none, unless it asks for some.
 
-use hyper::{HeaderMap, StatusCode};
+use hyper::StatusCode;
 use mayfly_engine::{Engine, Kept, KeptKind};
 use serde_json::{Value, json};
 
 use super::{Answer, list, resource as answer};
 use crate::{
-    address::Address, call::Call, error::ApiError, headers, query::resources, reply::Reply, rid::Rid,
+    address::Address,
+    call::Call,
+    error::ApiError,
+    headers::{self, Headers},
+    query::resources,
+    reply::Reply,
+    rid::Rid,
 };
 
 /// The name under which an offer is kept; there is one per owner.
@@ -33,7 +39,7 @@ pub struct Throughput(Value);
 
 impl Throughput {
     /// Reads the headers of a create.
-    pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+    pub fn from_headers(headers: &Headers<'_>) -> Result<Option<Self>, ApiError> {
         let manual = headers::integer(headers, &headers::OFFER_THROUGHPUT)?;
         let autoscale = headers::text(headers, &headers::OFFER_AUTOPILOT)?;
         match (manual, autoscale) {

@@ -30,7 +30,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let compile = watch.elapsed();
     let token = Token::of_client(call.text(&headers::CONTINUATION)?, request.fingerprint, &container)?;
     let scoped = [&headers::PARTITION_KEY, &headers::PARTITION_KEY_RANGE_ID, &headers::START_EPK];
-    let is_scoped = scoped.iter().any(|name| call.headers.contains_key(*name));
+    let is_scoped = scoped.iter().any(|name| call.headers.contains(name));
     let may_cross = call.flag(&headers::ENABLE_CROSS_PARTITION)? || is_scoped;
     if may_cross && !is_scoped && merges_itself(call)? {
         leave_to_client(&container, &request)?;
@@ -44,7 +44,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let explains = call.flag(&headers::EXPLAIN)?;
     let (v1, v2) =
         (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);
-    let keyed = call.headers.contains_key(&headers::PARTITION_KEY);
+    let keyed = call.headers.contains(&headers::PARTITION_KEY);
     let indexes = (explains || v1 || v2).then(|| IndexMetrics::of(&container, &request.plan, keyed));
     if let (true, Some(indexes)) = (explains, &indexes) {
         report::append(&mut body, &report::of(&request, &page, indexes, compile, run));

@@ -15,10 +15,10 @@ pub async fn list(call: &Call<'_>) -> Answer {
     // Slots never change in a container's life, so its number says it all.
     let etag = format!("\"{}\"", container.id);
     if call.text(&hyper::header::IF_NONE_MATCH)? == Some(&etag) {
-        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&hyper::header::ETAG, etag));
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&headers::ETAG, etag));
     }
     Ok(Reply::value(StatusCode::OK, &resource::partition_key_ranges(&container))
-        .with(&hyper::header::ETAG, etag)
+        .with(&headers::ETAG, etag)
         .with(&headers::ITEM_COUNT, container.slots())
         .charged(super::METADATA_CHARGE))
 }

@@ -50,7 +50,7 @@ impl Backend for TestBackend {
         // A request is answered when its body has ended, so that a test can keep one open.
         let body = request.into_body().collect().await.map(|body| body.to_bytes().len()).unwrap_or(0);
         let response = respond::text(hyper::StatusCode::OK, "text/plain", format!("{seen} {body}"));
-        Answer { operation: "test", response }
+        Answer::free("test", response)
     }
 
     fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping) {

@@ -247,6 +247,22 @@ pub async fn get_many_keeps_order(store: Arc<dyn Store>) {
     assert!(good(snapshot.get_many(&[]).await).is_empty());
 }
 
+/// Two keys are read in the order they are asked for, whether they are there or not.
+pub async fn get_both_keeps_order(store: Arc<dyn Store>) {
+    write(&*store, [(small("a"), b"1".as_slice()), (small("b"), b"2"), (large("a"), b"3")]).await;
+    for (asked, expected) in [
+        ([large("a"), small("b")], [Some(b"3".as_slice()), Some(b"2")]),
+        ([small("b"), small("a")], [Some(b"2"), Some(b"1")]),
+        ([small("none"), small("a")], [None, Some(b"1")]),
+        ([small("a"), large("none")], [Some(b"1"), None]),
+        ([small("b"), small("b")], [Some(b"2"), Some(b"2")]),
+        ([large("none"), small("none")], [None, None]),
+    ] {
+        let found = good(store.get_both(&asked).await);
+        assert_eq!(found.each_ref().map(Option::as_deref), expected, "{asked:?}");
+    }
+}
+
 /// Keys of several slots live side by side, each found under its own. As callers promise, equal bytes have equal
 /// slots: here the first byte is the slot.
 pub async fn slots_answer_for_their_keys(store: Arc<dyn Store>) {

@@ -29,6 +29,7 @@ pub async fn bad_keys(store: Arc<dyn Store>) {
         expect_invalid(store.get(&key).await);
         let snapshot = good(store.snapshot().await);
         expect_invalid(snapshot.get(&key).await);
+        expect_invalid(store.get_both(&[small("a"), key.clone()]).await);
         expect_invalid(snapshot.get_many(&[small("a"), key]).await);
     }
     let huge = Put { key: large("a"), value: vec![0; VALUE_BYTES_MAX + 1], marks: vec![] };

@@ -101,6 +101,12 @@ impl Moment {
         get_at(&self.latest().snapshot, self.0.trees.of.of(key.space), key)
     }
 
+    /// The values at two keys, of the same moment.
+    pub fn get_both(&self, [first, second]: &[Key; 2]) -> Result<[Option<Bytes>; 2]> {
+        let (at, tree) = (self.latest(), |key: &Key| self.0.trees.of.of(key.space));
+        Ok([get_at(&at.snapshot, tree(first), first)?, get_at(&at.snapshot, tree(second), second)?])
+    }
+
     /// A view that stays at this moment.
     pub fn view(&self) -> View {
         View { at: self.latest(), moment: self.clone() }
