@@ -20,6 +20,7 @@ mod committer;
 mod directory;
 mod former;
 mod group;
+mod hot;
 mod log;
 mod merging;
 mod queue;
@@ -77,7 +78,7 @@ pub enum Durability {
 pub struct EmbeddedOptions {
     /// What a lost machine may lose.
     pub durability: Durability,
-    /// Memory for blocks and values that were read. Filled as needed, not at once.
+    /// Memory for blocks, values and rows that were read. Filled as needed, not at once.
     pub cache_bytes: u64,
 }
 
@@ -86,6 +87,17 @@ impl Default for EmbeddedOptions {
     /// it, but a block from there is copied and checked again each time.
     fn default() -> Self {
         Self { durability: Durability::default(), cache_bytes: 128 * 1024 * 1024 }
+    }
+}
+
+impl EmbeddedOptions {
+    /// The part of the cache for rows that are asked for one by one. Blocks are for whoever goes through many, and for keys.
+    fn hot_bytes(&self) -> u64 {
+        self.cache_bytes / 4
+    }
+
+    fn block_bytes(&self) -> u64 {
+        self.cache_bytes - self.hot_bytes()
     }
 }
 
@@ -117,7 +129,7 @@ impl EmbeddedStore {
         }
         let trees = open(&directory.tree())?;
         let logged = recover(path, &directory.log(), &trees)?;
-        let moment = Moment::of(trees.clone());
+        let moment = Moment::of(trees.clone(), options.hot_bytes());
         let committer =
             Committer::start(trees.clone(), moment.clone(), logged, options.durability).map_err(|error| {
                 directory::unusable(
@@ -141,6 +153,7 @@ impl EmbeddedStore {
     fn reclaiming(&self, withered: Vec<Withered>) -> Reclaim {
         Reclaim {
             trees: self.trees.clone(),
+            moment: self.moment.clone(),
             inlet: self.committer.inlet(),
             turn: self.reclaiming.clone(),
             withered,

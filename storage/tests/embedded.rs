@@ -12,7 +12,7 @@ use std::{
 
 use mayfly_storage::{
     Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
-    store::{Advance, Batch, Key, KeyRange, Put, Slot, Space, Store, Urgency, Withered},
+    store::{Advance, Batch, Expect, Guard, Key, KeyRange, Put, Slot, Space, Store, Urgency, Withered},
 };
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -243,6 +243,33 @@ async fn withered_rows_go_with_a_merge() {
     write("a1", 1).await;
     store.reclaim().await.unwrap();
     assert!(is_there("a1").await);
+}
+
+/// A row that was read, and is kept for the next who reads it, is gone when a sweep has ended; and before that for who was refused
+/// because of it.
+#[tokio::test]
+async fn withered_rows_that_were_read_go_too() {
+    let folder = TempDir::new().unwrap();
+    let store = open_as(folder.path(), Durability::None);
+    let value = |number: u64| [&[0][..], &number.to_be_bytes()].concat();
+    for (name, number) in [("a1", 5), ("a2", 6), ("b1", 5)] {
+        let put = Put { key: key(name), value: value(number), marks: vec![] };
+        store.commit(Batch { puts: vec![put], ..Batch::default() }).await.unwrap();
+    }
+    let is_there = async |name: &str| store.get(&key(name)).await.unwrap().is_some();
+    assert!(is_there("a1").await && is_there("a2").await && is_there("b1").await);
+    let range = KeyRange::prefix(Space::Large, Slot(0), b"a".to_vec());
+    let through = |through| vec![Withered { range: range.clone(), lead: 0, through }];
+
+    store.wither(through(5));
+    store.reclaim().await.unwrap();
+    let expect = Expect::Version(u64::from_be_bytes(value(5)[..8].try_into().unwrap()));
+    let guarded = Batch { guards: vec![Guard { key: key("a1"), expect }], ..put("c1") };
+    assert!(matches!(store.commit(guarded).await, Err(Error::Conflict { .. })));
+    assert!(!is_there("a1").await);
+
+    store.sweep(through(6)).await.unwrap();
+    assert!(!is_there("a1").await && !is_there("a2").await && is_there("b1").await);
 }
 
 fn names(path: &Path) -> BTreeSet<PathBuf> {

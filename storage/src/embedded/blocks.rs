@@ -21,6 +21,9 @@ use lsm_tree::{
 /// come back for each.
 const LOOK_AHEAD: [usize; 2] = [2, 64];
 
+/// Rows that are read of the first block at first. A short walk needs a few of each run, and a block has dozens of small ones.
+const FIRST_ROWS: usize = 12;
+
 /// A place in a run.
 pub struct RunCursor<'a> {
     tree: TreeId,
@@ -36,6 +39,8 @@ pub struct RunCursor<'a> {
     block: Slice,
     /// The rows of the block; the first ones are behind.
     rows: Vec<DataBlockParsedItem>,
+    /// The first block, while there may be more rows in it than were read.
+    first: Option<BlockHandle>,
     at: usize,
     /// The key of the row it is at.
     key: Vec<u8>,
@@ -56,6 +61,7 @@ impl<'a> RunCursor<'a> {
             look_ahead: LOOK_AHEAD[0],
             block: Slice::empty(),
             rows: Vec::new(),
+            first: None,
             at: 0,
             key: Vec::new(),
         };
@@ -135,10 +141,11 @@ impl<'a> RunCursor<'a> {
     /// Goes to the next block that has rows, in this table or the next one.
     fn next_block(&mut self) -> Result<bool> {
         while let Some(table) = self.tables.first() {
-            if self.ahead.is_empty() {
+            let rest = self.first.take();
+            if rest.is_none() && self.ahead.is_empty() {
                 self.look_up(table)?;
             }
-            let Some(handle) = self.ahead.pop() else {
+            let Some(handle) = rest.or_else(|| self.ahead.pop()) else {
                 self.tables = &self.tables[1..];
                 (self.file, self.looked_up) = (None, None);
                 continue;
@@ -147,11 +154,17 @@ impl<'a> RunCursor<'a> {
             let block = DataBlock::new(self.load(table, handle, BlockType::Data, compression)?);
             self.rows.clear();
             let mut rows = block.iter();
-            // Only the first block of all begins below.
-            if self.key.is_empty() {
+            // Only the first block of all begins below the start.
+            if rest.is_some() {
                 rows.seek(self.start);
+                self.rows.extend(rows.skip(FIRST_ROWS));
+            } else if self.key.is_empty() {
+                rows.seek(self.start);
+                self.rows.extend(rows.take(FIRST_ROWS));
+                self.first = (self.rows.len() == FIRST_ROWS).then_some(handle);
+            } else {
+                self.rows.extend(rows);
             }
-            self.rows.extend(rows);
             self.block = block.inner.data;
             self.at = 0;
             if !self.rows.is_empty() {

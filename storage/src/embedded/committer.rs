@@ -240,7 +240,10 @@ impl Writer {
                     accepted += 1;
                     is_urgent |= urgency == Urgency::Foreground;
                 }
-                Err(Error::Conflict { .. } | Error::Stale { .. }) => {
+                Err(refused @ (Error::Conflict { .. } | Error::Stale { .. })) => {
+                    if let Error::Conflict { key } = refused {
+                        self.moment.doubt(key);
+                    }
                     self.shared.tallies.conflicts.fetch_add(1, Relaxed);
                 }
                 Err(Error::Invalid(_)) => {}
@@ -265,7 +268,7 @@ impl Writer {
             return Ok(false);
         }
         let Logged { log, unflushed } = &mut self.logged;
-        self.moment.write(|| {
+        self.moment.write(|wrote| {
             let seqno = self.trees.next_seqno();
             for space in BOTH {
                 for (key, value) in writes.of(space) {
@@ -279,6 +282,7 @@ impl Writer {
                     unflushed.wrote(space, number);
                 }
                 for (key, value) in writes {
+                    wrote(space, &key);
                     self.trees.apply(space, key, value, seqno);
                 }
             }

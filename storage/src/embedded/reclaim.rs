@@ -36,6 +36,7 @@ use super::{
     committer::Inlet,
     queue::Errand,
     trees::{Trees, failed},
+    view::Moment,
 };
 use crate::{
     Error, Result,
@@ -59,6 +60,7 @@ pub const FLUSH_LOOKS_MAX: usize = 6000;
 /// Everything it takes.
 pub struct Reclaim {
     pub trees: Trees,
+    pub moment: Moment,
     pub inlet: Inlet,
     /// Held while one is under way.
     pub turn: Arc<Mutex<()>>,
@@ -97,6 +99,13 @@ impl Reclaim {
     /// sweep waits for its turn.
     fn sweep(&self) -> Result<()> {
         let _turn = self.turn.lock();
+        let swept = self.sweep_trees();
+        // Also after a failure: one tree may have been merged.
+        self.moment.forget_withered();
+        swept
+    }
+
+    fn sweep_trees(&self) -> Result<()> {
         let _swept = self.trees.sweeping.begin(self.withered.clone());
         for space in BOTH {
             if self.withered.iter().any(|rows| rows.range.space == space) {

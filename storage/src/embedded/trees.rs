@@ -114,7 +114,7 @@ impl Trees {
             move |name: &str| Some(if name == SMALL { &filters.small } else { &filters.large }.clone());
         let db = Database::builder(folder)
             .with_compaction_filter_factories(Arc::new(filter_of))
-            .cache_size(options.cache_bytes)
+            .cache_size(options.block_bytes())
             .worker_threads(WORKERS)
             .open()?;
         let small = db.keyspace(SMALL, small_options)?;

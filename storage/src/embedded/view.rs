@@ -8,6 +8,8 @@
 //! A page forward is read from the blocks of the tables (`rows.rs`), where those are still the tables of the moment; one
 //! backward, and any other, by the library's own walk.
 //!
+//! A single row is looked for among those that were read lately (`hot.rs`) first.
+//!
 //! Holds: a read sees each group whole or not at all, and waits for no lock that is held during a sync.
 
 use std::{ops::Bound, sync::Arc};
@@ -21,6 +23,7 @@ use tokio::{
 };
 
 use super::{
+    hot::HotRows,
     rows::{Of, Rows},
     trees::{PerSpace, Trees, failed},
 };
@@ -43,6 +46,8 @@ pub struct Moment(Arc<Latest>);
 
 struct Latest {
     trees: Trees,
+    /// Of the tree that has documents.
+    hot: HotRows,
     present: RwLock<Arc<Present>>,
     /// Held by who writes a group. False while one is half written, and for good if that failed.
     is_whole: Mutex<bool>,
@@ -50,6 +55,8 @@ struct Latest {
 
 /// A moment.
 struct Present {
+    /// One more than that of the moment before.
+    number: u64,
     snapshot: fjall::Snapshot,
     /// The numbers of the sets of tables that the trees had before it. While a tree has the same, its tables are those of
     /// the snapshot. They may not be later: what is merged away may be what a snapshot still sees, and then is in the
@@ -58,25 +65,28 @@ struct Present {
 }
 
 impl Present {
-    fn of(trees: &Trees) -> Self {
+    fn of(trees: &Trees, number: u64) -> Self {
         let version = |tree: &fjall::Keyspace| tree.tree.current_version().id();
         let versions = PerSpace { small: version(&trees.of.small), large: version(&trees.of.large) };
-        Self { snapshot: trees.db.snapshot(), versions }
+        Self { number, snapshot: trees.db.snapshot(), versions }
     }
 }
 
 impl Moment {
-    /// The present. Only for who knows that no group is half written.
-    pub fn of(trees: Trees) -> Self {
-        let present = RwLock::new(Arc::new(Present::of(&trees)));
-        Self(Arc::new(Latest { trees, present, is_whole: Mutex::new(true) }))
+    /// The present. Only for who knows that no group is half written. Keeps at most so many bytes of rows that were read.
+    pub fn of(trees: Trees, hot_bytes: u64) -> Self {
+        let present = RwLock::new(Arc::new(Present::of(&trees, 1)));
+        let hot = HotRows::new(hot_bytes);
+        Self(Arc::new(Latest { trees, hot, present, is_whole: Mutex::new(true) }))
     }
 
-    /// Has a group written, from when it has its number on, and moves on to the present. Only for the committer.
-    pub fn write(&self, group: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Has a group written, from when it has its number on, and moves on to the present. Only for the committer, which says
+    /// what it writes.
+    pub fn write(&self, group: impl FnOnce(&dyn Fn(Space, &[u8])) -> Result<()>) -> Result<()> {
         let mut is_whole = self.0.is_whole.lock();
         *is_whole = false;
-        group()?;
+        let next = self.latest().number + 1;
+        group(&|space, key| self.note(space, key, next))?;
         *is_whole = true;
         self.advance();
         Ok(())
@@ -91,20 +101,51 @@ impl Moment {
     }
 
     fn advance(&self) {
-        let present = Arc::new(Present::of(&self.0.trees));
+        let present = Arc::new(Present::of(&self.0.trees, self.latest().number + 1));
         // The old one may be the last of its kind; let it go outside the lock.
         let _past = std::mem::replace(&mut *self.0.present.write(), present);
     }
 
+    /// Has a key looked for in the trees the next time: somebody knew something else about it than they have. Only for the
+    /// committer.
+    pub fn doubt(&self, key: &Key) {
+        self.note(key.space, &key.bytes, self.latest().number + 1);
+    }
+
+    /// Has all keys looked for in the trees: merges have dropped rows that were withered, and the present is after them.
+    pub fn forget_withered(&self) {
+        self.0.hot.forget_before(self.latest().number);
+    }
+
+    fn note(&self, space: Space, key: &[u8], at: u64) {
+        if space == Space::Large {
+            self.0.hot.wrote(key, at);
+        }
+    }
+
     /// The value at `key`.
     pub fn get(&self, key: &Key) -> Result<Option<Bytes>> {
-        get_at(&self.latest().snapshot, self.0.trees.of.of(key.space), key)
+        self.get_at(&self.latest(), key)
     }
 
     /// The values at two keys, of the same moment.
     pub fn get_both(&self, [first, second]: &[Key; 2]) -> Result<[Option<Bytes>; 2]> {
-        let (at, tree) = (self.latest(), |key: &Key| self.0.trees.of.of(key.space));
-        Ok([get_at(&at.snapshot, tree(first), first)?, get_at(&at.snapshot, tree(second), second)?])
+        let at = self.latest();
+        Ok([self.get_at(&at, first)?, self.get_at(&at, second)?])
+    }
+
+    fn get_at(&self, at: &Present, key: &Key) -> Result<Option<Bytes>> {
+        check_key(key)?;
+        let hot = (key.space == Space::Large).then_some(&self.0.hot);
+        if let Some(value) = hot.and_then(|hot| hot.find(&key.bytes, at.number)) {
+            return Ok(Some(value));
+        }
+        let tree = self.0.trees.of.of(key.space);
+        let value = at.snapshot.get(tree, &key.bytes).map_err(failed)?.map(Bytes::from);
+        if let (Some(hot), Some(value)) = (hot, &value) {
+            hot.keep(&key.bytes, at.number, value);
+        }
+        Ok(value)
     }
 
     /// A view that stays at this moment.
@@ -141,7 +182,7 @@ impl View {
     }
 
     fn get(&self, key: &Key) -> Result<Option<Bytes>> {
-        get_at(&self.at.snapshot, self.tree(key.space), key)
+        self.moment.get_at(&self.at, key)
     }
 
     fn scan(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
@@ -215,11 +256,6 @@ impl View {
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         self.at.snapshot.range::<&[u8], _>(self.tree(range.space), (start, end))
     }
-}
-
-fn get_at(at: &fjall::Snapshot, tree: &fjall::Keyspace, key: &Key) -> Result<Option<Bytes>> {
-    check_key(key)?;
-    Ok(at.get(tree, &key.bytes).map_err(failed)?.map(Bytes::from))
 }
 
 /// Takes rows until the limit, and one more without its value to know whether there are more.
@@ -351,6 +387,9 @@ mod tests {
 
     const LOOKS_MAX: usize = 3000;
 
+    /// So few that rows are pushed out.
+    const HOT_BYTES: u64 = 100_000;
+
     /// What happens to a tree between two looks at it.
     #[derive(Clone, Debug)]
     enum Step {
@@ -365,6 +404,8 @@ mod tests {
         TakeView,
         /// Rows from one key to another, at most so many.
         Scan(u16, Option<u16>, PageLimit),
+        /// Some rows from a key on, one by one.
+        Get(u16, u16),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -379,6 +420,7 @@ mod tests {
             3 => Just(Step::Flush),
             1 => Just(Step::Merge),
             3 => Just(Step::TakeView),
+            8 => (key(), 1..40_u16).prop_map(|(from, count)| Step::Get(from, count)),
             8 => (key(), proptest::option::of(key()), limit).prop_map(|(start, end, limit)| Step::Scan(start, end, limit)),
         ]
     }
@@ -402,7 +444,7 @@ mod tests {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let trees = Trees::open(folder.path(), folder.path(), &EmbeddedOptions::default()).unwrap();
-            let moment = Moment::of(trees.clone());
+            let moment = Moment::of(trees.clone(), HOT_BYTES);
             let views = vec![moment.view()];
             Self { _folder: folder, trees, moment, views, count: 0, by_blocks: 0 }
         }
@@ -412,16 +454,33 @@ mod tests {
             let mut out = fjall::OwnedWriteBatch::with_capacity(self.trees.db.clone(), 0);
             // A key is written once in a group.
             let rows: BTreeMap<_, _> = rows.map(|(number, len)| (key_of(number), len)).collect();
-            for (key, len) in rows {
+            for (key, len) in &rows {
                 self.count += 1;
                 match len {
-                    Some(len) => {
-                        out.insert(tree, key, [&self.count.to_be_bytes()[..], &vec![b'v'; len]].concat())
-                    }
-                    None => out.remove(tree, key),
+                    Some(len) => out.insert(
+                        tree,
+                        key.clone(),
+                        [&self.count.to_be_bytes()[..], &vec![b'v'; *len]].concat(),
+                    ),
+                    None => out.remove(tree, key.clone()),
                 }
             }
-            self.moment.write(|| out.commit().map_err(failed)).unwrap();
+            let group = |wrote: &dyn Fn(Space, &[u8])| {
+                rows.keys().for_each(|key| wrote(Space::Large, key));
+                out.commit().map_err(failed)
+            };
+            self.moment.write(group).unwrap();
+        }
+
+        /// Every view finds each row as the library finds it at that moment, in whatever order they are asked.
+        fn get(&self, numbers: impl Iterator<Item = u16> + Clone) {
+            for view in self.views.iter().rev().chain([&self.moment.view()]).chain(&self.views) {
+                for number in numbers.clone() {
+                    let key = Key { space: Space::Large, slot: Slot(0), bytes: key_of(number) };
+                    let by_library = view.at.snapshot.get(&self.trees.of.large, &key.bytes).unwrap();
+                    assert_eq!(view.get(&key).unwrap(), by_library.map(Bytes::from), "{number}");
+                }
+            }
         }
 
         fn flush(&self) {
@@ -442,6 +501,7 @@ mod tests {
                 }
                 Step::TakeView => self.views.push(self.moment.view()),
                 Step::Scan(start, end, limit) => self.compare(start, end, limit),
+                Step::Get(from, count) => self.get(from..from + count),
             }
         }
 
@@ -480,6 +540,7 @@ mod tests {
                 world.run(step);
             }
             world.compare(0, None, PageLimit { rows: 10_000, bytes: usize::MAX });
+            world.get(0..700);
         }
     }
 
@@ -502,7 +563,7 @@ mod tests {
     fn a_group_that_failed_is_never_moved_on_to() {
         let mut world = World::new();
         let before = world.moment.latest().snapshot.seqno();
-        world.moment.write(|| Err(crate::Error::Poisoned)).unwrap_err();
+        world.moment.write(|_| Err(crate::Error::Poisoned)).unwrap_err();
         world.trees.of.large.insert("half", "a group").unwrap();
         world.flush();
         world.compare(0, None, PageLimit { rows: 1, bytes: 1 });

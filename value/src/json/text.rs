@@ -4,7 +4,8 @@
 //! time, long text in a loop that the compiler turns into vector instructions and names as a word or two, and copied in
 //! one piece.
 
-/// Bytes looked at together in long text.
+/// Bytes looked at together in long text, and in what is left of it: what all of them come to is asked once for each stride.
+const LONG_STRIDE: usize = 128;
 const STRIDE: usize = 32;
 
 /// Bytes of a word.
@@ -51,21 +52,28 @@ fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Whether all bytes are ASCII and stand for themselves.
 pub(crate) fn is_plain_ascii(bytes: &[u8]) -> bool {
-    let (strides, rest) = bytes.as_chunks::<STRIDE>();
-    // Without a way out in the middle, so that all bytes of a stride are compared at once.
-    let is_plain = |stride: &[u8; STRIDE]| stride.iter().fold(0, |found, byte| found | other(*byte)) == 0;
-    if !strides.iter().all(is_plain) {
+    let (long, rest) = bytes.as_chunks::<LONG_STRIDE>();
+    let (strides, rest) = rest.as_chunks::<STRIDE>();
+    if !long.iter().all(|stride| is_plain_stride(stride))
+        || !strides.iter().all(|stride| is_plain_stride(stride))
+    {
         return false;
     }
     let (words, last) = rest.as_chunks::<WORD>();
     if !words.iter().all(is_plain_word) {
         return false;
     }
-    match rest.last_chunk::<WORD>() {
-        // Some of its bytes are looked at twice, which is cheaper than each of the last ones by itself.
-        Some(word) => last.is_empty() || is_plain_word(word),
-        None => last.iter().all(|byte| other(*byte) == 0),
+    // Some bytes of the last word are looked at twice, which is cheaper than each of the last ones by itself.
+    match (rest.last_chunk::<WORD>(), rest.first_chunk(), rest.last_chunk()) {
+        (Some(word), ..) => last.is_empty() || is_plain_word(word),
+        (None, Some([a, b, c, d]), Some([e, f, g, h])) => is_plain_word(&[*a, *b, *c, *d, *e, *f, *g, *h]),
+        _ => last.iter().all(|byte| other(*byte) == 0),
     }
+}
+
+/// Whether all bytes of a stride are. Without a way out in the middle, so that they are compared at once.
+fn is_plain_stride(stride: &[u8]) -> bool {
+    stride.iter().fold(0, |found, byte| found | other(*byte)) == 0
 }
 
 /// Not zero for a byte that is escaped or not ASCII. Nothing in it is a jump.
@@ -85,7 +93,7 @@ fn is_plain_word(word: &[u8; WORD]) -> bool {
 /// How many bytes stand for themselves, from the first on.
 fn plain_len(bytes: &[u8]) -> usize {
     let (strides, _) = bytes.as_chunks::<STRIDE>();
-    // As above.
+    // Without a way out in the middle, as above.
     let is_plain =
         |stride: &&[u8; STRIDE]| !stride.iter().fold(false, |found, byte| found | is_escaped(*byte));
     let plain = strides.iter().take_while(is_plain).count() * STRIDE;
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_leave_nothing() {
-        for len in 0..2 * STRIDE {
+        for len in 0..LONG_STRIDE + 2 * STRIDE {
             let mut bytes = vec![b'x'; len];
             bytes.push(0xFF);
             let mut written = Vec::new();
@@ -147,7 +155,7 @@ mod tests {
 
     #[test]
     fn escapes_are_found_wherever_they_stand() {
-        for len in 0..3 * STRIDE {
+        for len in 0..LONG_STRIDE + 3 * STRIDE {
             let plain = "é".repeat(len / 2) + &"x".repeat(len % 2);
             check(&plain);
             for escaped in ["\"", "\\", "\n", "\u{1F}"] {
