@@ -366,29 +366,41 @@ impl Engine {
         id: &DocumentId,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        Ok(self.read_in(container, &container.locate(key)?, id, now).await?.0)
+        let partition = container.locate(key)?;
+        let row = self.store().get(&partition.shard.record(&DocumentKey::new(&partition.hash, id))).await?;
+        match self.superseding(container, partition.shard).await? {
+            Some(current) => Box::pin(self.read(&current, key, id, now)).await,
+            None => live(container, row, now),
+        }
     }
 
-    /// The same in a partition that was looked up. With it comes how far the slot had got when it was read: what
+    /// The same in a partition that was looked up, and with it how far the slot had got when it was read: what
     /// [`Engine::lsn`] would have said.
-    pub async fn read_in(
+    pub async fn read_with_lsn(
         &self,
         container: &Container,
         partition: &Partition,
         id: &DocumentId,
         now: Timestamp,
     ) -> Result<(Option<Record>, u64)> {
-        let document = DocumentKey::new(&partition.hash, id);
-        let keys = [partition.shard.record(&document), partition.shard.single(Family::Counter)];
-        let [record, counter] = self.store().get_both(&keys).await?;
-        if self.store().floor(partition.shard.place()) > container.version {
-            let current = self.renewed(container).await?;
-            let partition = current.partition_of(partition.hash.clone());
-            return Box::pin(self.read_in(&current, &partition, id, now)).await;
+        let shard = partition.shard;
+        let keys = [shard.record(&DocumentKey::new(&partition.hash, id)), shard.single(Family::Counter)];
+        let [row, counter] = self.store().get_both(&keys).await?;
+        match self.superseding(container, shard).await? {
+            Some(current) => {
+                let partition = current.partition_of(partition.hash.clone());
+                Box::pin(self.read_with_lsn(&current, &partition, id, now)).await
+            }
+            None => Ok((live(container, row, now)?, decode_counter(counter)?.seq)),
         }
-        let record = record.map(Record::decode).transpose()?;
-        let live = record.filter(|record| container.ttl().cuts(now).is_live(&record.life));
-        Ok((live, decode_counter(counter)?.seq))
+    }
+
+    /// The container as it is now, if somebody has changed it since: whoever read a slot by the old rules has to do it again.
+    async fn superseding(&self, container: &Container, shard: Shard) -> Result<Option<Arc<Container>>> {
+        match self.store().floor(shard.place()) > container.version {
+            true => self.renewed(container).await.map(Some),
+            false => Ok(None),
+        }
     }
 
     /// When a document will expire under the container's present rules, if ever.
@@ -491,6 +503,12 @@ impl Engine {
     fn check_writable(&self) -> Result<()> {
         if self.is_read_only() { Err(Error::ReadOnly) } else { Ok(()) }
     }
+}
+
+/// The document in a row, if there is one that has not expired.
+fn live(container: &Container, row: Option<Bytes>, now: Timestamp) -> Result<Option<Record>> {
+    let record = row.map(Record::decode).transpose()?;
+    Ok(record.filter(|record| container.ttl().cuts(now).is_live(&record.life)))
 }
 
 /// The counter in a row; one that is not there has counted nothing.

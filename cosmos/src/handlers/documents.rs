@@ -98,7 +98,7 @@ pub async fn delete(call: &Call<'_>) -> Answer {
 pub async fn read(call: &Call<'_>) -> Answer {
     let scope = Scope::of(call)?;
     let id = path_id(call, &scope).await?;
-    let (record, lsn) = call.engine.read_in(&scope.container, &scope.partition, &id, call.now).await?;
+    let (record, lsn) = call.engine.read_with_lsn(&scope.container, &scope.partition, &id, call.now).await?;
     let Some(record) = record else {
         return Ok(refused(call, &scope, &ApiError::item_not_found(), lsn));
     };
