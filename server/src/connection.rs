@@ -130,12 +130,12 @@ where
             // Until the first request nothing below watches the time: not while the preface is awaited, nor in HTTP/2.
             let _ = timeout(self.limits.header_timeout, pending::<()>()).await;
             if requested.load(Ordering::Relaxed) {
-                head_timer.late(self.limits.header_timeout).await;
+                head_timer.run(self.limits.header_timeout).await;
             }
         });
         let mut stop = pin!(stopping.requested());
         let (prompt, late_prompt, stop_prompt) = (Prompt::new(), Prompt::new(), Prompt::new());
-        let (mut is_late, mut is_draining) = (false, false);
+        let mut is_draining = false;
         poll_fn(|context| {
             loop {
                 if let Poll::Ready(ended) = prompt.poll(connection.as_mut(), context) {
@@ -144,18 +144,14 @@ where
                     }
                     return Poll::Ready(());
                 }
-                if !is_late && late_prompt.poll(late.as_mut(), context).is_ready() {
-                    if !requested.load(Ordering::Relaxed) {
-                        return Poll::Ready(());
-                    }
-                    is_late = true;
-                } else if !is_draining && stop_prompt.poll(stop.as_mut(), context).is_ready() {
-                    connection.as_mut().graceful_shutdown();
-                    is_draining = true;
-                } else {
+                if late_prompt.poll(late.as_mut(), context).is_ready() {
+                    return Poll::Ready(());
+                }
+                if is_draining || stop_prompt.poll(stop.as_mut(), context).is_pending() {
                     return Poll::Pending;
                 }
-                // It has to hear of either.
+                is_draining = true;
+                connection.as_mut().graceful_shutdown();
                 prompt.ring();
             }
         })
