@@ -81,13 +81,6 @@ impl Store for MemoryStore {
         Box::pin(async move { self.state.lock().image.get(key) })
     }
 
-    fn get_both<'a>(&'a self, [first, second]: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
-        Box::pin(async move {
-            let state = self.state.lock();
-            Ok([state.image.get(first)?, state.image.get(second)?])
-        })
-    }
-
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         Box::pin(async move { Ok(Arc::new(self.state.lock().image.clone()) as Arc<dyn Snapshot>) })
     }
