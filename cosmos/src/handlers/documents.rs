@@ -30,20 +30,22 @@ struct Scope {
     container: Arc<Container>,
     key: PartitionKey,
     partition: Partition,
-    slot: u16,
 }
 
 impl Scope {
     /// Of an operation that writes.
     fn to_write(call: &Call<'_>) -> Result<Self, ApiError> {
-        let name = call.address.container().ok_or_else(ApiError::internal)?;
-        collection::refuse_writes(&call.owner(name)?.1)?;
-        Self::of(call)
+        let (database, container) = owner(call)?;
+        collection::refuse_writes(&container)?;
+        Self::within(call, database, container)
     }
 
     fn of(call: &Call<'_>) -> Result<Self, ApiError> {
-        let name = call.address.container().ok_or_else(ApiError::internal)?;
-        let (database, container) = call.owner(name)?;
+        let (database, container) = owner(call)?;
+        Self::within(call, database, container)
+    }
+
+    fn within(call: &Call<'_>, database: Arc<Database>, container: Arc<Container>) -> Result<Self, ApiError> {
         let key = call.partition_key()?;
         match key.0.len().cmp(&container.definition().partition_key.paths.len()) {
             Ordering::Less => return Err(ApiError::partition_key_short()),
@@ -51,9 +53,17 @@ impl Scope {
             Ordering::Equal => {}
         }
         let partition = container.locate(&key)?;
-        let slot = partition.slot();
-        Ok(Self { database, container, key, partition, slot })
+        Ok(Self { database, container, key, partition })
     }
+
+    fn slot(&self) -> u16 {
+        self.partition.slot()
+    }
+}
+
+/// The container that items are in, and its database.
+fn owner(call: &Call<'_>) -> Result<(Arc<Database>, Arc<Container>), ApiError> {
+    call.owner(call.address.container().ok_or_else(ApiError::internal)?)
 }
 
 /// `POST …/docs`
@@ -82,7 +92,7 @@ pub async fn replace(call: &Call<'_>) -> Answer {
 /// `PATCH …/docs/{id}`
 pub async fn patch(call: &Call<'_>) -> Answer {
     let scope = Scope::to_write(call)?;
-    let modify = patch_body::parse(call, &scope.container, scope.slot, call.body)?;
+    let modify = patch_body::parse(call, &scope.container, scope.slot(), call.body)?;
     let id = path_id(call, &scope).await?;
     write(call, &scope, Operation::Modify { id, modify, if_match: call.if_match()? }).await
 }
@@ -102,7 +112,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let Some(record) = record else {
         return Ok(refused(call, &scope, &ApiError::item_not_found(), lsn));
     };
-    let etag = call.engine.etag(&scope.container, scope.slot, &record);
+    let etag = call.engine.etag(&scope.container, scope.slot(), &record);
     let known = call.if_none_match()?.is_some_and(|condition| condition.allows(etag));
     let outcome = Outcome { effect: Effect::Read, charge: charge::read(record.size()), record: Some(record) };
     let status = if known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
@@ -143,8 +153,7 @@ async fn id_by_rid(call: &Call<'_>, scope: &Scope, rid: &str) -> Result<Document
 
 /// `POST …/operations/partitionkeydelete`
 pub async fn delete_partition(call: &Call<'_>) -> Answer {
-    let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (database, container) = call.owner(name)?;
+    let (database, container) = owner(call)?;
     collection::refuse_writes(&container)?;
     if call.partition_key_if_any()?.is_none() {
         return Err(ApiError::partition_key_required());
@@ -196,10 +205,10 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
             status != StatusCode::NOT_MODIFIED && (outcome.effect == Effect::Read || !call.wants_minimal());
         if wants_body {
             let mut body = Vec::with_capacity(record.size() as usize + 512);
-            resource::push_document(call.engine, &scope.container, scope.slot, record, &mut body)?;
+            resource::push_document(call.engine, &scope.container, scope.slot(), record, &mut body)?;
             reply = Reply::json(status, body);
         }
-        reply.set_text(&headers::ETAG, call.engine.etag(&scope.container, scope.slot, record).to_text());
+        reply.set_text(&headers::ETAG, call.engine.etag(&scope.container, scope.slot(), record).to_text());
         let lsn = HeaderValue::from(record.lsn);
         reply.set_value(&headers::ITEM_LSN, lsn.clone());
         reply.set_value(&headers::ITEM_LOCAL_LSN, lsn);
@@ -208,7 +217,7 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
         }
     }
     reply.set_charge(outcome.charge);
-    Ok(with_session(reply, &scope.database, &scope.container, scope.slot, lsn))
+    Ok(with_session(reply, &scope.database, &scope.container, scope.slot(), lsn))
 }
 
 /// An error of an item operation: SDKs want the session token on these too.
@@ -216,14 +225,14 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
     if error.status >= 500 {
         return Err(error);
     }
-    let lsn = call.engine.lsn(&scope.container, scope.slot).await?;
+    let lsn = call.engine.lsn(&scope.container, scope.slot()).await?;
     Ok(refused(call, scope, &error, lsn))
 }
 
 fn refused(call: &Call<'_>, scope: &Scope, error: &ApiError, lsn: u64) -> Reply {
     let charge = if error.status == 404 { charge::MISS } else { charge::REFUSED };
     let reply = Reply::error(error, call.activity_id).charged(charge);
-    with_session(reply, &scope.database, &scope.container, scope.slot, lsn)
+    with_session(reply, &scope.database, &scope.container, scope.slot(), lsn)
 }
 
 /// Adds where the answer came from and how far that partition has got.
