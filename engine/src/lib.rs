@@ -85,8 +85,8 @@ pub use position::Position;
 pub use purge::{Pace, Purged};
 pub use record::{Birth, Lifetime, Record};
 pub use scan::{
-    Content, DocumentPlace, Entry, EntryPage, Found, Merged, Neighbours, ScanPage, Search, TextAnswer,
-    TextQuestion, Wanted,
+    Content, DocumentFilter, DocumentPlace, Entry, EntryPage, Found, Merged, Neighbours, ScanPage, Search,
+    TextAnswer, TextQuestion, Wanted,
 };
 pub use timeline::LEAD as HORIZON_LEAD;
 pub use ttl::{DefaultTtl, OwnTtl, TtlChange};

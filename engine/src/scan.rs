@@ -124,7 +124,17 @@ pub enum Wanted<'a> {
     /// not hold the whole value is wanted.
     Entry(&'a (dyn Fn(&[DecodedValue]) -> bool + Sync)),
     /// By the document itself.
-    Document(&'a (dyn Fn(&RawDocument) -> bool + Sync)),
+    Document(DocumentFilter<'a>),
+}
+
+/// What says so by the document itself.
+#[derive(Clone, Copy)]
+pub struct DocumentFilter<'a> {
+    /// Whether a document is wanted.
+    pub passes: &'a (dyn Fn(&RawDocument) -> bool + Sync),
+    /// Whether bytes that hold documents, whole, and other things may hold one that is wanted. Where many lie together this is
+    /// asked first.
+    pub may_be_in: Option<&'a (dyn Fn(&[u8]) -> bool + Sync)>,
 }
 
 /// Whether entries that say the same of different documents come as one.

@@ -64,7 +64,7 @@ pub use explain::Step;
 pub use hints::{Hint, Hints};
 pub use plan::PathStep;
 pub use plan_info::PlanInfo;
-pub use prefilter::{Comparisons, Prefilter};
+pub use prefilter::{Comparisons, Hunt, Prefilter};
 pub use query::{
     After, Paging, Place, Plan, Progress, Query, RowLimit, Run, Ties, Window, WindowPage, WindowRun,
 };

@@ -3,6 +3,9 @@
 //! A scan asks this of every document it meets. Most conditions compare a property with a constant: those look at the
 //! bytes of the document and make nothing.
 
+use mayfly_value::field::Field;
+use memchr::memmem::Finder;
+
 use crate::ast::BinaryOp;
 use crate::bind::BoundQuery;
 use crate::context::Context;
@@ -28,6 +31,15 @@ pub struct Prefilter<'p> {
 /// share them.
 #[derive(Default)]
 pub struct Comparisons<'p>(Vec<Comparison<'p>>);
+
+/// The search for what one of them needs, in bytes that hold documents and other things.
+///
+/// A document that passes `c.rare = 7` has the name `rare` in it, the byte that ends names, and the number. So wherever
+/// the documents begin, bytes without that hold none that passes.
+pub struct Hunt<'p> {
+    comparison: &'p Comparison<'p>,
+    name: Finder<'static>,
+}
 
 struct Comparison<'p> {
     path: Vec<String>,
@@ -101,14 +113,40 @@ impl Comparisons<'_> {
     /// Whether all of them hold for a document.
     pub fn passes(&self, document: &Document<'_>) -> bool {
         let document = Value::Object(Object::Document(*document));
-        self.0.iter().all(|Comparison { path, operator, constant }| {
-            let value = path.iter().fold(document.borrow(), |value, name| value.property(name));
-            binary(*operator, &value, constant).is_true()
+        self.0.iter().all(|comparison| {
+            let value = comparison.path.iter().fold(document.borrow(), |value, name| value.property(name));
+            comparison.holds(&value)
+        })
+    }
+}
+
+impl<'p> Comparisons<'p> {
+    /// What to search for before anything is taken apart. None if there is no comparison that could tell.
+    pub fn hunt(&'p self) -> Option<Hunt<'p>> {
+        let selects = |comparison: &&Comparison<'_>| comparison.operator == BinaryOp::Equal;
+        let comparison = self.0.iter().find(selects).or(self.0.first())?;
+        let name = comparison.path.last().filter(|name| !name.is_empty())?;
+        let name = Finder::new(&[name.as_bytes(), &[0]].concat()).into_owned();
+        Some(Hunt { comparison, name })
+    }
+}
+
+impl Hunt<'_> {
+    /// Whether bytes may hold a document that passes. It would be whole in them.
+    pub fn may_succeed(&self, bytes: &[u8]) -> bool {
+        self.name.find_iter(bytes).any(|at| {
+            let Some(field) = Field::around(bytes, at..at + self.name.needle().len()) else { return false };
+            // What is not simple is left to those who read the document.
+            field.simple().is_none_or(|value| self.comparison.holds(&Value::from_raw(value)))
         })
     }
 }
 
 impl<'p> Comparison<'p> {
+    fn holds(&self, value: &Value<'_>) -> bool {
+        binary(self.operator, value, self.constant).is_true()
+    }
+
     fn of(query: &BoundQuery, bound: &'p Bound) -> Option<Comparison<'p>> {
         let Bound::Binary(operator, a, b) = bound else { return None };
         let (path, operator, constant) = match (&**a, &**b) {
@@ -172,6 +210,10 @@ mod tests {
                 let by_parts =
                     comparisons.passes(&document) && rest.is_none_or(|rest| rest.passes(&document));
                 assert_eq!(by_parts, rows == 1, "{filter}: {text}");
+                if let Some(hunt) = comparisons.hunt() {
+                    let among = [b"before", body.as_bytes(), b"behind"].concat();
+                    assert!(rows == 0 || hunt.may_succeed(&among), "{filter}: {text}");
+                }
             }
         }
     }

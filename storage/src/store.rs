@@ -147,13 +147,16 @@ impl Sieved {
     pub fn of(page: Page, keep: &mut Keep<'_>) -> Self {
         let cut_after = page.rows.last().filter(|_| page.more).map(|(key, _)| key.clone());
         let met = page.rows.len();
-        let rows = page.rows.into_iter().filter(|(key, value)| keep(key, value)).collect();
+        let rows = page.rows.into_iter().filter(|(key, value)| keep(key, value, true)).collect();
         Self { rows, met, cut_after }
     }
 }
 
-/// Whether a row is kept, by its key and its value.
-pub type Keep<'a> = dyn FnMut(&[u8], &[u8]) -> bool + Send + 'a;
+/// Whether a row is kept, by its key and its value. The last argument is false if [`MayHold`] has denied it already.
+pub type Keep<'a> = dyn FnMut(&[u8], &[u8], bool) -> bool + Send + 'a;
+
+/// Whether bytes may hold, among other things, a value that is kept.
+pub type MayHold<'a> = dyn Fn(&[u8]) -> bool + Sync + 'a;
 
 /// What a guard expects to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -461,14 +464,17 @@ pub trait Snapshot: Send + Sync {
     ) -> BoxFuture<'a, Result<Page>>;
 
     /// The rows of such a page that are kept. For whoever looks at many to keep few: a store that has them in memory need
-    /// not hand out the others. The limit counts all that are met.
+    /// not hand out the others. One that has them side by side asks `may_hold` about many at once. The limit counts all
+    /// that are met.
     fn sieve<'a>(
         &'a self,
         range: &'a KeyRange,
         direction: Direction,
         limit: PageLimit,
+        may_hold: Option<&'a MayHold<'_>>,
         keep: &'a mut Keep<'_>,
     ) -> BoxFuture<'a, Result<Sieved>> {
+        let _ = may_hold;
         Box::pin(async move { Ok(Sieved::of(self.scan(range, direction, limit).await?, keep)) })
     }
 }

@@ -3,6 +3,8 @@
 //! A scan asks for one of every document it meets, so nothing is read but types, names and lengths until the name is the
 //! one. Kinds that queries seldom ask for are left to the `bson` crate once it is known that they are there.
 
+use std::ops::Range;
+
 use bson::{RawBsonRef, RawDocument};
 
 /// The value of the first property with this name; `None` if there is none, or if the bytes before it are damaged.
@@ -12,7 +14,7 @@ pub fn find<'a>(document: &'a RawDocument, name: &str) -> Option<RawBsonRef<'a>>
         let field = fields.next()?;
         // Names of one length are common; few of them end alike.
         if field.name.last() == name.as_bytes().last() && field.name == name.as_bytes() {
-            return simple(field.kind, field.value).or_else(|| slowly(document, name));
+            return field.simple().or_else(|| slowly(document, name));
         }
     }
 }
@@ -26,6 +28,21 @@ pub struct Field<'a> {
     pub name: &'a [u8],
     /// Not checked to be what its type says.
     pub value: &'a [u8],
+}
+
+impl<'a> Field<'a> {
+    /// The property whose name, and the byte that ends it, these bytes have at `at`. None if they cannot be a property:
+    /// bytes that happen to be alike.
+    pub fn around(bytes: &'a [u8], at: Range<usize>) -> Option<Self> {
+        let kind = *bytes.get(at.start.checked_sub(1)?)?;
+        let (name, value) = bytes.get(at.start..)?.split_at_checked(at.len())?;
+        Some(Self { kind, name: name.strip_suffix(&[0])?, value: value.get(..value_len(kind, value)?)? })
+    }
+
+    /// Its value, if that is of one of JSON's scalar types, or an object, and not damaged.
+    pub fn simple(&self) -> Option<RawBsonRef<'a>> {
+        simple(self.kind, self.value)
+    }
 }
 
 /// The properties of a document in their order, until the bytes end or cannot be read.
@@ -160,6 +177,22 @@ mod tests {
         }
         assert_eq!(find(&document, "missing"), None);
         assert_eq!(find(&document, "lon"), None);
+    }
+
+    #[test]
+    fn a_property_is_read_where_its_name_is() {
+        let document = all_kinds();
+        let bytes = document.as_bytes();
+        let mut fields = Fields::of(bytes).unwrap();
+        for field in fields.by_ref() {
+            // The name is where it was read, and not another like it.
+            let start = field.name.as_ptr().addr() - bytes.as_ptr().addr();
+            assert_eq!(Field::around(bytes, start..start + field.name.len() + 1), Some(field));
+        }
+        assert!(fields.is_whole());
+        assert_eq!(Field::around(b"\x10a\0\x07\0\0", 1..3), None, "the value is cut off");
+        assert_eq!(Field::around(b"xa\0\x07\0\0\0", 1..3), None, "the end of a longer name");
+        assert_eq!(Field::around(b"a\0\x07\0\0\0", 0..2), None, "nothing before it");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use bson::{RawBson, RawDocument, RawDocumentBuf, raw::CStr};
 use mayfly_engine::Timestamp;
-use mayfly_sql::{Comparisons, Context, Document, Plan, Prefilter};
+use mayfly_sql::{Comparisons, Context, Document, Hunt, Plan, Prefilter};
 use mayfly_value::keycode::DecodedValue;
 use parking_lot::Mutex;
 
@@ -35,6 +35,11 @@ impl<'p> Sieve<'p> {
     /// meets it again.
     pub fn is_exact(&self) -> bool {
         self.others.is_none()
+    }
+
+    /// The search for what a document needs to pass, if there is such a thing.
+    pub fn hunt(&self) -> Option<Hunt<'_>> {
+        self.comparisons.hunt()
     }
 
     /// Whether a document may give rows.

@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
 use mayfly_engine::{
-    Access, Container, Content, Direction, Engine, Entry, Found, IndexAccess, IndexName, Merged, PageLimit,
-    Position, Record, Reliance, Timestamp, Wanted,
+    Access, Container, Content, Direction, DocumentFilter, Engine, Entry, Found, IndexAccess, IndexName,
+    Merged, PageLimit, Position, Record, Reliance, Timestamp, Wanted,
 };
 use mayfly_sql::{Document, PathStep, Place, Plan, Value};
 use mayfly_value::keycode::DecodedValue;
@@ -135,11 +135,18 @@ impl Source<'_> {
         let by_entry =
             self.entry_filter.as_ref().map(|filter| |values: &[DecodedValue]| filter.keeps(values));
         let by_document = self.filter.as_ref().map(|filter| |body: &RawDocument| filter.passes(body));
+        // Only a walk along the documents meets those that lie together.
+        let is_walk = matches!(access, Access::Records(_));
+        let hunt = self.filter.as_ref().filter(|_| is_walk).and_then(Sieve::hunt);
+        let may_be_in = hunt.as_ref().map(|hunt| |bytes: &[u8]| hunt.may_succeed(bytes));
         // A document of a collection is not what is stored, but what is shown of it.
         let is_stored = !self.container.is_collection();
         let wanted = match (&by_entry, &by_document) {
             (Some(is_wanted), _) if is_stored => Some(Wanted::Entry(is_wanted)),
-            (None, Some(is_wanted)) if is_stored => Some(Wanted::Document(is_wanted)),
+            (None, Some(passes)) if is_stored => {
+                let may_be_in = may_be_in.as_ref().map(|may_be_in| may_be_in as _);
+                Some(Wanted::Document(DocumentFilter { passes, may_be_in }))
+            }
             _ => None,
         };
         let is_sifted = matches!(wanted, Some(Wanted::Document(_)));

@@ -10,7 +10,7 @@ use mayfly_storage::store::{Direction, Key, KeyRange, PageLimit, Snapshot, prefi
 use mayfly_value::{keycode, partition::Epk};
 
 use super::{
-    Content, Entry, Merged, Place, Wanted,
+    Content, DocumentFilter, Entry, Merged, Place, Wanted,
     row::{DAMAGED, Row, values},
     state::{indexed_through, last_commit},
 };
@@ -221,8 +221,11 @@ impl Walk<'_> {
         page: &mut Page,
     ) -> Result<(usize, bool)> {
         // One that cannot be read is kept, and said to be damaged below.
-        let mut keep = |key: &[u8], value: &[u8]| self.is_wanted(key, value, page).unwrap_or(true);
-        let sieved = self.snapshot.sieve(range, direction, limit, &mut keep).await?;
+        let mut keep = |key: &[u8], value: &[u8], is_possible: bool| {
+            self.is_wanted(key, value, is_possible, page).unwrap_or(true)
+        };
+        let may_be_in = self.document_filter().and_then(|filter| filter.may_be_in);
+        let sieved = self.snapshot.sieve(range, direction, limit, may_be_in, &mut keep).await?;
         page.scanned += sieved.met;
         let more = sieved.cut_after.is_some();
         if let Some(key) = sieved.cut_after {
@@ -233,20 +236,25 @@ impl Walk<'_> {
         Ok((sieved.met, more))
     }
 
-    /// Whether a record is alive and wanted.
-    fn is_wanted(&self, key: &[u8], value: &[u8], page: &mut Page) -> Result<bool> {
+    fn document_filter(&self) -> Option<DocumentFilter<'_>> {
+        match self.wanted {
+            Some(Wanted::Document(filter)) => Some(filter),
+            _ => None,
+        }
+    }
+
+    /// Whether a record is alive and wanted, which it may be known not to be.
+    fn is_wanted(&self, key: &[u8], value: &[u8], is_possible: bool, page: &mut Page) -> Result<bool> {
         let (life, body) = Record::glance(value)?;
         if !self.cuts.is_live(&life) || key.len() <= PREFIX_LEN {
             return Ok(false);
         }
-        if let Some(Wanted::Document(is_wanted)) = self.wanted
-            && !is_wanted(body)
-        {
+        let is_wanted = is_possible && self.document_filter().is_none_or(|filter| (filter.passes)(body));
+        if !is_wanted {
             page.refused += 1;
             page.refused_bytes += body.as_bytes().len();
-            return Ok(false);
         }
-        Ok(true)
+        Ok(is_wanted)
     }
 
     /// What is alive of some rows; `at` is moved behind them.
@@ -328,8 +336,7 @@ impl Walk<'_> {
                 if leg == Leg::Main && index.is_some_and(|index| index.leaves(record.lsn)) {
                     continue;
                 }
-                if let (Some(Wanted::Document(is_wanted)), true) = (self.wanted, is_fetched)
-                    && !is_wanted(record.body())
+                if is_fetched && self.document_filter().is_some_and(|filter| !(filter.passes)(record.body()))
                 {
                     page.refused += 1;
                     page.refused_bytes += record.size() as usize;
@@ -404,7 +411,7 @@ impl Walk<'_> {
                 Row { document, key, content: None, times: 1 }
             }
             (Leg::Main, Access::Records(_)) => {
-                let is_wanted = self.is_wanted(&key, &value, page)?;
+                let is_wanted = self.is_wanted(&key, &value, true, page)?;
                 return is_wanted.then(|| record_row(key, value)).transpose();
             }
             (Leg::Main, Access::Index(access)) => {

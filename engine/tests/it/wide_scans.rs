@@ -7,7 +7,9 @@ use std::{
 };
 
 use bson::{RawBsonRef, RawDocument};
-use mayfly_engine::{Access, Container, Direction, HashRange, PageLimit, Position, Timestamp, Wanted};
+use mayfly_engine::{
+    Access, Container, Direction, DocumentFilter, HashRange, PageLimit, Position, Timestamp, Wanted,
+};
 use mayfly_testkit::world::{Backend, World, definition, text_id};
 
 /// More than the first page looks at, and enough for several pieces.
@@ -51,7 +53,7 @@ async fn found(
     let limit = PageLimit { rows: 512, bytes: 4 << 20 };
     let (mut ids, mut at) = (Vec::new(), None);
     loop {
-        let wanted = Some(Wanted::Document(&is_wanted));
+        let wanted = Some(Wanted::Document(DocumentFilter { passes: &is_wanted, may_be_in: None }));
         let engine = world.engine();
         let page =
             engine.scan_where(container, &access, Direction::Forward, at, limit, now, wanted).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::store::KEY_BYTES_MAX;
+use crate::store::{KEY_BYTES_MAX, MayHold};
 
 pub async fn put_get_delete(store: Arc<dyn Store>) {
     let store = &*store;
@@ -67,19 +67,25 @@ pub async fn a_sieve_keeps_rows_of_the_same_page(store: Arc<dyn Store>) {
     for direction in [Direction::Forward, Direction::Reverse] {
         for limit in [rows(1), rows(10), rows(38), rows(100), PageLimit { rows: 100, bytes: 60 }] {
             let page = good(snapshot.scan(&all, direction, limit).await);
-            let mut met = Vec::new();
-            let is_kept = |key: &[u8], value: &[u8]| key != value || key.ends_with(b"5");
-            let mut keep = |key: &[u8], value: &[u8]| {
-                met.push((key.to_vec(), value.to_vec()));
-                is_kept(key, value)
-            };
-            let sieved = good(snapshot.sieve(&all, direction, limit, &mut keep).await);
-            let whole: Vec<_> = page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
-            assert_eq!((sieved.met, &met), (whole.len(), &whole));
-            let last = page.rows.last().map(|(key, _)| key.clone());
-            assert_eq!(sieved.cut_after, last.filter(|_| page.more));
-            let kept: Vec<_> = page.rows.into_iter().filter(|(key, value)| is_kept(key, value)).collect();
-            assert_eq!(sieved.rows, kept);
+            let is_kept = |value: &[u8]| value == b"odd" || value.ends_with(b"5");
+            let may_hold =
+                |bytes: &[u8]| bytes.contains(&b'5') || bytes.windows(3).any(|some| some == b"odd");
+            for may_hold in [None, Some(&may_hold as &MayHold<'_>)] {
+                let mut met = Vec::new();
+                let mut keep = |key: &[u8], value: &[u8], is_possible: bool| {
+                    met.push((key.to_vec(), value.to_vec()));
+                    assert!(is_possible || (may_hold.is_some() && !is_kept(value)));
+                    is_possible && is_kept(value)
+                };
+                let sieved = good(snapshot.sieve(&all, direction, limit, may_hold, &mut keep).await);
+                let whole: Vec<_> =
+                    page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+                assert_eq!((sieved.met, &met), (whole.len(), &whole));
+                let last = page.rows.last().map(|(key, _)| key.clone());
+                assert_eq!(sieved.cut_after, last.filter(|_| page.more));
+                let kept = page.rows.iter().filter(|(_, value)| is_kept(value));
+                assert_eq!(sieved.rows, kept.cloned().collect::<Vec<_>>());
+            }
         }
     }
 }

@@ -17,6 +17,8 @@ use lsm_tree::{
     table::{Block, BlockHandle, DataBlock, IndexBlock, block::BlockType, data_block::DataBlockParsedItem},
 };
 
+use super::rows::Asked;
+
 /// Blocks that are looked up in the index of a table at first, and at most: a short walk needs one, a long one should not
 /// come back for each.
 const LOOK_AHEAD: [usize; 2] = [2, 64];
@@ -29,7 +31,7 @@ pub struct RunCursor<'a> {
     tree: TreeId,
     /// The table it is in, and those to come.
     tables: &'a [Table],
-    start: &'a [u8],
+    asked: Asked<'a>,
     file: Option<File>,
     /// Blocks to come that were looked up, the next one last.
     ahead: Vec<BlockHandle>,
@@ -37,6 +39,8 @@ pub struct RunCursor<'a> {
     looked_up: Option<(BlockHandle, Slice)>,
     look_ahead: usize,
     block: Slice,
+    /// Whether a value of the block may be wanted.
+    is_possible: bool,
     /// The rows of the block; the first ones are behind.
     rows: Vec<DataBlockParsedItem>,
     /// The first block, while there may be more rows in it than were read.
@@ -47,19 +51,20 @@ pub struct RunCursor<'a> {
 }
 
 impl<'a> RunCursor<'a> {
-    /// At the first row whose key is not below `start`; none if there is no such row. The tables are in order and have no
+    /// At the first row whose key is not below the start; none if there is no such row. The tables are in order and have no
     /// keys in common.
-    pub fn new(tree: TreeId, tables: &'a [Table], start: &'a [u8]) -> Result<Option<Self>> {
-        let first = tables.partition_point(|table| **table.metadata.key_range.max() < *start);
+    pub fn new(tree: TreeId, tables: &'a [Table], asked: Asked<'a>) -> Result<Option<Self>> {
+        let first = tables.partition_point(|table| **table.metadata.key_range.max() < *asked.start);
         let mut cursor = Self {
             tree,
             tables: &tables[first..],
-            start,
+            asked,
             file: None,
             ahead: Vec::new(),
             looked_up: None,
             look_ahead: LOOK_AHEAD[0],
             block: Slice::empty(),
+            is_possible: true,
             rows: Vec::new(),
             first: None,
             at: 0,
@@ -81,6 +86,11 @@ impl<'a> RunCursor<'a> {
 
     pub fn kind(&self) -> ValueType {
         self.rows.get(self.at).map_or(ValueType::Tombstone, |row| row.value_type)
+    }
+
+    /// Whether a value that is in its block may be wanted.
+    pub fn is_possible(&self) -> bool {
+        self.is_possible
     }
 
     /// The bytes that stand for the value.
@@ -124,7 +134,9 @@ impl<'a> RunCursor<'a> {
         let Some(row) = self.rows.get(self.at) else { return false };
         let shared = row.prefix.as_ref().map_or(&[][..], |shared| &self.block[shared.0..shared.1]);
         let rest = &self.block[row.key.0..row.key.1];
+        // Keys that follow each other mostly differ in their last byte.
         self.key.len() == shared.len() + rest.len()
+            && (rest.is_empty() || self.key.last() == rest.last())
             && self.key.ends_with(rest)
             && self.key.starts_with(shared)
     }
@@ -153,13 +165,15 @@ impl<'a> RunCursor<'a> {
             let compression = table.metadata.data_block_compression;
             let block = DataBlock::new(self.load(table, handle, BlockType::Data, compression)?);
             self.rows.clear();
+            // From end to end, so that all of it comes from memory as fast as it can, and then is near.
+            self.is_possible = self.asked.may_hold.is_none_or(|may_hold| may_hold(&block.inner.data));
             let mut rows = block.iter();
             // Only the first block of all begins below the start.
             if rest.is_some() {
-                rows.seek(self.start);
+                rows.seek(self.asked.start);
                 self.rows.extend(rows.skip(FIRST_ROWS));
             } else if self.key.is_empty() {
-                rows.seek(self.start);
+                rows.seek(self.asked.start);
                 self.rows.extend(rows.take(FIRST_ROWS));
                 self.first = (self.rows.len() == FIRST_ROWS).then_some(handle);
             } else {
@@ -179,8 +193,9 @@ impl<'a> RunCursor<'a> {
         let compression = table.metadata.index_block_compression;
         let from = self.looked_up.take();
         // Blocks may end with the same key, when that has many versions.
-        let (key, behind) =
-            from.as_ref().map_or((self.start, None), |(handle, key)| (&key[..], Some(*handle.offset())));
+        let (key, behind) = from
+            .as_ref()
+            .map_or((self.asked.start, None), |(handle, key)| (&key[..], Some(*handle.offset())));
         let top = IndexBlock::new(self.load(table, table.regions.tli, BlockType::Index, compression)?);
         let has_parts = table.regions.index.is_some();
         let mut found = Vec::with_capacity(self.look_ahead);

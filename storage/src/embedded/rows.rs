@@ -18,6 +18,7 @@ use fjall::AbstractTree;
 use lsm_tree::{InternalValue, Memtable, Result, Slice, Table, TreeId, ValueType, coding::Decode};
 
 use super::blocks::RunCursor;
+use crate::store::MayHold;
 
 /// A snapshot of a tree.
 #[derive(Clone, Copy)]
@@ -25,6 +26,16 @@ pub struct Of<'a> {
     pub tree: &'a fjall::AnyTree,
     /// It sees what was written before.
     pub seqno: u64,
+}
+
+/// What is asked of it.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub start: &'a [u8],
+    /// Exclusive.
+    pub end: Option<&'a [u8]>,
+    /// Whether bytes may hold a value that is wanted; all are if it is not there.
+    pub may_hold: Option<&'a MayHold<'a>>,
 }
 
 /// Where a walk stands.
@@ -40,9 +51,9 @@ pub struct Rows<'a> {
     order: Vec<usize>,
 }
 
-/// The beginning of a key as a number. Where two differ, so do the keys, the same way: in most comparisons of documents, no
-/// more is looked at.
-type Head = u128;
+/// The beginning of a key as two numbers. Where two of them differ, so do the keys, the same way: in most comparisons of
+/// documents, no more is looked at, for what they have in common (the container, the hash of a partition key) is shorter.
+type Head = [u128; 2];
 
 enum Source<'a> {
     Memtable(MemtableCursor<'a>),
@@ -60,23 +71,22 @@ struct MemtableCursor<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// At the first row of `start..end`.
+    /// At the first row of what is asked.
     pub fn new(
         of: Of<'a>,
         memtable: &'a Memtable,
         runs: impl Iterator<Item = &'a [Table]>,
-        start: &'a [u8],
-        end: Option<&'a [u8]>,
+        asked: Asked<'a>,
     ) -> Result<Self> {
         let id: TreeId = of.tree.id();
-        let end = end.map(|end| (head_of(end), end));
+        let end = asked.end.map(|end| (head_of(end), end));
         let mut rows =
             Self { of, cache: None, end, sources: Vec::new(), heads: Vec::new(), order: Vec::new() };
-        let memtable = (!memtable.is_empty()).then(|| MemtableCursor::new(memtable, start)).flatten();
+        let memtable = (!memtable.is_empty()).then(|| MemtableCursor::new(memtable, asked.start)).flatten();
         rows.add(memtable.map(Source::Memtable))?;
         for tables in runs {
             rows.cache = rows.cache.or(tables.first().map(|table| &*table.cache));
-            rows.add(RunCursor::new(id, tables, start)?.map(Source::Run))?;
+            rows.add(RunCursor::new(id, tables, asked)?.map(Source::Run))?;
         }
         let mut order = std::mem::take(&mut rows.order);
         order.sort_by(|one, other| rows.compare(*one, *other));
@@ -153,6 +163,14 @@ impl<'a> Rows<'a> {
         (source.kind() != ValueType::Indirection).then(|| source.value_bytes())
     }
 
+    /// Whether a value in place may be wanted, by what was said of its block.
+    pub fn is_possible(&self) -> bool {
+        match self.order.first().map(|first| &self.sources[*first]) {
+            Some(Source::Run(cursor)) => cursor.is_possible(),
+            _ => true,
+        }
+    }
+
     /// A value in a file of its own: from the cache, if it is there.
     fn separate(&self, key: &[u8], place: Bytes) -> Result<Bytes> {
         if let Some(cache) = self.cache {
@@ -192,10 +210,12 @@ impl<'a> Rows<'a> {
 }
 
 fn head_of(key: &[u8]) -> Head {
-    let mut head = [0; size_of::<Head>()];
+    const HALF: usize = size_of::<u128>();
+    let mut head = [0; 2 * HALF];
     let len = key.len().min(head.len());
     head[..len].copy_from_slice(&key[..len]);
-    Head::from_be_bytes(head)
+    let (high, low) = head.split_at(HALF);
+    [high, low].map(|half| half.try_into().map_or(0, u128::from_be_bytes))
 }
 
 impl Source<'_> {

@@ -24,13 +24,13 @@ use tokio::{
 
 use super::{
     hot::HotRows,
-    rows::{Of, Rows},
+    rows::{Asked, Of, Rows},
     trees::{PerSpace, Trees, failed},
 };
 use crate::{
     Result,
     batch::{check_key, check_scan},
-    store::{BoxFuture, Direction, Keep, Key, KeyRange, Page, PageLimit, Sieved, Snapshot, Space},
+    store::{BoxFuture, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved, Snapshot, Space},
 };
 
 /// Pages above this many rows leave the runtime's worker first, or they would hold it for milliseconds: a row takes
@@ -194,7 +194,7 @@ impl View {
         }
         match direction {
             Direction::Forward => {
-                if !self.by_blocks(range, |rows| fill_from(&mut page, rows, limit))? {
+                if !self.by_blocks(range, None, |rows| fill_from(&mut page, rows, limit))? {
                     fill(&mut page, &mut self.iter(range), limit)?;
                 }
             }
@@ -208,24 +208,26 @@ impl View {
         range: &KeyRange,
         direction: Direction,
         limit: PageLimit,
+        may_hold: Option<&MayHold<'_>>,
         keep: &mut Keep<'_>,
     ) -> Result<Sieved> {
         check_scan(range, limit.rows)?;
         let mut sieved = Sieved::default();
         if direction == Direction::Forward
             && !range.is_empty()
-            && self.by_blocks(range, |rows| sieve_from(&mut sieved, rows, limit, keep))?
+            && self.by_blocks(range, may_hold, |rows| sieve_from(&mut sieved, rows, limit, keep))?
         {
             return Ok(sieved);
         }
         Ok(Sieved::of(self.scan(range, direction, limit)?, keep))
     }
 
-    /// Gives `walk` the rows of a range, from the blocks of the tables. Whether it could: not while a memtable waits for its
-    /// flush, which we cannot reach, nor when the tables have changed since this moment.
+    /// Gives `walk` the rows of a range, from the blocks of the tables, which `may_hold` is asked about. Whether it could: not
+    /// while a memtable waits for its flush, which we cannot reach, nor when the tables have changed since this moment.
     fn by_blocks(
         &self,
         range: &KeyRange,
+        may_hold: Option<&MayHold<'_>>,
         walk: impl FnOnce(&mut Rows<'_>) -> lsm_tree::Result<()>,
     ) -> Result<bool> {
         let tree = &self.tree(range.space).tree;
@@ -242,7 +244,8 @@ impl View {
         }
         let of = Of { tree, seqno: self.at.snapshot.seqno() };
         let runs = version.iter_levels().flat_map(|level| level.iter()).map(|run| &run[..]);
-        let rows = Rows::new(of, &memtable, runs, &range.start, range.end.as_deref());
+        let asked = Asked { start: &range.start, end: range.end.as_deref(), may_hold };
+        let rows = Rows::new(of, &memtable, runs, asked);
         rows.and_then(|mut rows| walk(&mut rows)).map_err(|error| failed(error.into()))?;
         Ok(true)
     }
@@ -306,10 +309,13 @@ fn sieve_from(
     while rows.has_next()? {
         let key = rows.key();
         let (len, kept) = match rows.value_in_place() {
-            Some(value) => (value.len(), keep(key, value).then(|| rows.value()).transpose()?),
+            Some(value) => {
+                let is_kept = keep(key, value, rows.is_possible());
+                (value.len(), is_kept.then(|| rows.value()).transpose()?)
+            }
             None => {
                 let value = rows.value()?;
-                (value.len(), keep(key, &value).then_some(value))
+                (value.len(), keep(key, &value, true).then_some(value))
             }
         };
         sieved.rows.extend(kept.map(|value| (Bytes::copy_from_slice(key), value)));
@@ -367,9 +373,11 @@ impl Snapshot for View {
         range: &'a KeyRange,
         direction: Direction,
         limit: PageLimit,
+        may_hold: Option<&'a MayHold<'_>>,
         keep: &'a mut Keep<'_>,
     ) -> BoxFuture<'a, Result<Sieved>> {
-        Box::pin(async move { unhurried(limit.rows, || self.sieve(range, direction, limit, keep)) })
+        let sieve = move || self.sieve(range, direction, limit, may_hold, keep);
+        Box::pin(async move { unhurried(limit.rows, sieve) })
     }
 }
 
@@ -389,6 +397,10 @@ mod tests {
 
     /// So few that rows are pushed out.
     const HOT_BYTES: u64 = 100_000;
+
+    /// What few values are made of, so that most blocks have none.
+    const MARK: u8 = b'M';
+    const MARK_EVERY: u64 = 97;
 
     /// What happens to a tree between two looks at it.
     #[derive(Clone, Debug)]
@@ -438,6 +450,8 @@ mod tests {
         /// Written once more with each value.
         count: u64,
         by_blocks: usize,
+        /// Rows that were said not to be kept before they were looked at.
+        denied: usize,
     }
 
     impl World {
@@ -446,7 +460,7 @@ mod tests {
             let trees = Trees::open(folder.path(), folder.path(), &EmbeddedOptions::default()).unwrap();
             let moment = Moment::of(trees.clone(), HOT_BYTES);
             let views = vec![moment.view()];
-            Self { _folder: folder, trees, moment, views, count: 0, by_blocks: 0 }
+            Self { _folder: folder, trees, moment, views, count: 0, by_blocks: 0, denied: 0 }
         }
 
         fn write(&mut self, rows: impl Iterator<Item = (u16, Option<usize>)>) {
@@ -456,11 +470,12 @@ mod tests {
             let rows: BTreeMap<_, _> = rows.map(|(number, len)| (key_of(number), len)).collect();
             for (key, len) in &rows {
                 self.count += 1;
+                let filler = if self.count.is_multiple_of(MARK_EVERY) { MARK } else { b'v' };
                 match len {
                     Some(len) => out.insert(
                         tree,
                         key.clone(),
-                        [&self.count.to_be_bytes()[..], &vec![b'v'; *len]].concat(),
+                        [&self.count.to_be_bytes()[..], &vec![filler; *len]].concat(),
                     ),
                     None => out.remove(tree, key.clone()),
                 }
@@ -515,17 +530,30 @@ mod tests {
             for view in &self.views {
                 let (mut by_blocks, mut by_library) = (Page::default(), Page::default());
                 fill(&mut by_library, &mut view.iter(&range), limit).unwrap();
-                if view.by_blocks(&range, |rows| fill_from(&mut by_blocks, rows, limit)).unwrap() {
+                if view.by_blocks(&range, None, |rows| fill_from(&mut by_blocks, rows, limit)).unwrap() {
                     assert_eq!(by_blocks.rows, by_library.rows);
                     assert_eq!(by_blocks.more, by_library.more);
                     self.by_blocks += 1;
                 }
-                // By the key and the value, so that both have to be right.
-                let mut keep = |key: &[u8], value: &[u8]| key.len() % 2 == value.len() % 2;
-                let in_place = view.sieve(&range, Direction::Forward, limit, &mut keep).unwrap();
-                let of_page = Sieved::of(by_library, &mut keep);
-                assert_eq!(in_place.rows, of_page.rows);
-                assert_eq!((in_place.met, in_place.cut_after), (of_page.met, of_page.cut_after));
+                // A single byte of it may be anywhere.
+                let is_marked = |bytes: &[u8]| bytes.windows(4).any(|some| some == [MARK; 4]);
+                for may_hold in [None, Some(&is_marked as &MayHold<'_>)] {
+                    let mut denied = 0;
+                    // By the key and the value, so that both have to be right.
+                    let mut keep = |key: &[u8], value: &[u8], is_possible: bool| {
+                        denied += usize::from(!is_possible);
+                        is_possible
+                            && (may_hold.is_none() || is_marked(value))
+                            && key.len() % 2 == value.len() % 2
+                    };
+                    let page = Page { rows: by_library.rows.clone(), more: by_library.more };
+                    let of_page = Sieved::of(page, &mut keep);
+                    let in_place =
+                        view.sieve(&range, Direction::Forward, limit, may_hold, &mut keep).unwrap();
+                    assert_eq!(in_place.rows, of_page.rows);
+                    assert_eq!((in_place.met, in_place.cut_after), (of_page.met, of_page.cut_after));
+                    self.denied += denied;
+                }
             }
         }
     }
@@ -557,6 +585,7 @@ mod tests {
         world.views = vec![world.moment.view()];
         world.compare(0, None, all);
         assert_eq!(world.by_blocks, 1);
+        assert!(world.denied > 0 && world.denied < 300, "{}", world.denied);
     }
 
     #[test]
