@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, cell::RefCell};
 
+use bson::RawDocument;
 use hyper::header::HeaderValue;
 use mayfly_engine::{Container, Database, Engine, Record};
-use mayfly_sql::Value as SqlValue;
-use mayfly_value::json::ObjectWriter;
+use mayfly_sql::{Value as SqlValue, write_number};
+use mayfly_value::json::{ObjectWriter, plain, write_int};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 
@@ -21,6 +22,9 @@ pub const ACCOUNT: &str = "mayfly";
 
 /// Properties that the server owns. What a client sends under these names is dropped.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
+
+/// Those that a document always has.
+const ADDED: [&[u8]; 5] = [b"_rid", b"_self", b"_etag", b"_attachments", b"_ts"];
 
 /// Bits of a document's RID for the commit that made it and for its place in that. The commit has the low ones, which come
 /// first in the text: clients put rows of equal rank in the order of these texts, and in the service older ones come
@@ -227,6 +231,24 @@ impl<'a> SystemProperties<'a> {
         Self { engine, container }
     }
 
+    /// Appends a document with those properties, as a row that it is by itself. False, and nothing is written, if it has types
+    /// that JSON lacks.
+    pub fn push_row(&self, slot: u16, record: &Record, body: &RawDocument, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        let is_hidden = |name: &[u8]| name.first() == Some(&b'_') && ADDED.iter().any(|added| *added == name);
+        out.push(b'{');
+        let Some(is_empty) = plain::write_members(body.as_bytes(), is_hidden, write_number, out, 1) else {
+            out.truncate(start);
+            return false;
+        };
+        if !is_empty {
+            out.push(b',');
+        }
+        push_system(self.engine, self.container, slot, record, out);
+        out.push(b'}');
+        true
+    }
+
     /// Those of one document.
     pub fn of(&self, slot: u16, record: &Record) -> [(&'static str, SqlValue<'static>); 5] {
         let (rid, path) = document_rid(self.container, slot, record);
@@ -242,16 +264,30 @@ impl<'a> SystemProperties<'a> {
 
 /// A document's RID and its path of RIDs.
 pub fn document_rid(container: &Container, slot: u16, record: &Record) -> (String, String) {
-    let rid = rid_of(container, slot, record);
+    let rid = Rid::document(container.database, container.id, document_number(slot, record)).encode();
     let path = with_paths(container, |paths| [&paths.documents, &rid, "/"].concat());
     (rid, path)
 }
 
-fn rid_of(container: &Container, slot: u16, record: &Record) -> String {
+fn document_number(slot: u16, record: &Record) -> u64 {
     let birth = record.birth;
     let place = u64::from(slot) << ORDINAL_BITS | u64::from(birth.ordinal);
-    let number = place << LSN_BITS | birth.lsn;
-    Rid::document(container.database, container.id, number).encode()
+    place << LSN_BITS | birth.lsn
+}
+
+/// Appends the properties that the server adds, as JSON. Nothing in them has to be escaped, and every row has them: so they
+/// are put together as they are.
+fn push_system(engine: &Engine, container: &Container, slot: u16, record: &Record, out: &mut Vec<u8>) {
+    let rid = Rid::document_text(container.database, container.id, document_number(slot, record));
+    out.extend_from_slice(b"\"_rid\":\"");
+    out.extend_from_slice(&rid);
+    out.extend_from_slice(b"\",\"_self\":\"");
+    with_paths(container, |paths| out.extend_from_slice(paths.documents.as_bytes()));
+    out.extend_from_slice(&rid);
+    out.extend_from_slice(b"/\",\"_etag\":\"\\\"");
+    out.extend_from_slice(&engine.etag(container, slot, record).digits());
+    out.extend_from_slice(b"\\\"\",\"_attachments\":\"attachments/\",\"_ts\":");
+    write_int(record.ts() as i64, out);
 }
 
 fn write_document<'a>(
@@ -261,14 +297,9 @@ fn write_document<'a>(
     record: &Record,
     out: &'a mut Vec<u8>,
 ) -> Result<ObjectWriter<'a>, ApiError> {
-    let (rid, path) = document_rid(container, slot, record);
     let mut object = ObjectWriter::begin(out);
     object.fields_of(&collection::shown(container, record)?).map_err(|_| ApiError::internal())?;
-    object.field_str("_rid", &rid);
-    object.field_str("_self", &path);
-    object.field_str("_etag", &engine.etag(container, slot, record).to_text());
-    object.field_str("_attachments", "attachments/");
-    object.field_int("_ts", record.ts() as i64);
+    object.fields_as(|out| push_system(engine, container, slot, record, out));
     Ok(object)
 }
 

@@ -33,6 +33,9 @@ const CONTAINER_BIT: u32 = 0x8000_0000;
 /// Numbers of documents and their siblings; the byte above holds the type nibble.
 pub const CHILD_NUMBER_MAX: u64 = (1 << 60) - 1;
 
+/// Characters of a document's RID.
+pub const DOCUMENT_LEN: usize = 24;
+
 /// What lives under a container and shares the 16-byte form; the value is the type nibble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -98,6 +101,18 @@ impl Rid {
     /// A document's RID; `coll` and `number` count from 1 within their parent.
     pub fn document(db: u32, coll: u32, number: u64) -> Rid {
         Rid::Child { db, coll, kind: ChildKind::Document, number }
+    }
+
+    /// The text form of a document's RID, which every row of an answer has twice.
+    pub fn document_text(db: u32, coll: u32, number: u64) -> [u8; DOCUMENT_LEN] {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&db.to_be_bytes());
+        bytes[4..8].copy_from_slice(&(coll | CONTAINER_BIT).to_be_bytes());
+        bytes[8..].copy_from_slice(&(number & CHILD_NUMBER_MAX).to_le_bytes());
+        let mut text = [b'='; DOCUMENT_LEN];
+        // There is room for what sixteen bytes give.
+        let _ = BASE64.encode_slice(bytes, &mut text);
+        text
     }
 
     /// The text form.
@@ -229,6 +244,10 @@ mod tests {
         ] {
             assert_eq!(rid.encode(), text);
             assert_eq!(Rid::decode(text), Some(rid));
+        }
+        for number in [1, 0xABCD, CHILD_NUMBER_MAX, u64::MAX] {
+            let text = Rid::document_text(db, coll, number);
+            assert_eq!(text, Rid::document(db, coll, number).encode().as_bytes());
         }
     }
 

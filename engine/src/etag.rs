@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::ids::{UUID_LEN, push_uuid};
+use crate::ids::{UUID_LEN, push_uuid, uuid_digits};
 
 /// A version of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +41,24 @@ impl Etag {
 impl Etag {
     /// A quoted GUID-like string, as Cosmos DB writes it.
     pub fn to_text(self) -> String {
+        let mut text = String::with_capacity(UUID_LEN + 2);
+        text.push('"');
+        push_uuid(self.to_bytes(), &mut text);
+        text.push('"');
+        text
+    }
+
+    /// The same without quotes, as bytes.
+    pub fn digits(self) -> [u8; UUID_LEN] {
+        uuid_digits(self.to_bytes())
+    }
+
+    fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.container.to_be_bytes());
         bytes[4..6].copy_from_slice(&self.slot.to_be_bytes());
         bytes[8..].copy_from_slice(&self.lsn.to_be_bytes());
-        let mut text = String::with_capacity(UUID_LEN + 2);
-        text.push('"');
-        push_uuid(bytes, &mut text);
-        text.push('"');
-        text
+        bytes
     }
 }
 
@@ -97,6 +106,7 @@ mod tests {
         {
             let etag = Etag::new(container, slot, lsn);
             assert_eq!(Etag::parse(&etag.to_text()), Some(etag));
+            assert_eq!(Etag::parse(std::str::from_utf8(&etag.digits()).unwrap()), Some(etag));
         }
         let text = Etag::new(0x12, 0x3, 0x0004_0000_0000_0567).to_string();
         assert_eq!(text, "\"00000012-0003-0000-0004-000000000567\"");

@@ -58,10 +58,15 @@ pub fn to_uuid(bytes: [u8; 16]) -> String {
 }
 
 /// Characters of such a text.
-pub(crate) const UUID_LEN: usize = 36;
+pub const UUID_LEN: usize = 36;
 
-/// Appends the same. By hand: every answer has three of these, and the standard library's formatting takes many times as long.
+/// Appends the same.
 pub(crate) fn push_uuid(bytes: [u8; 16], text: &mut String) {
+    text.push_str(std::str::from_utf8(&uuid_digits(bytes)).unwrap_or_default());
+}
+
+/// The same as bytes. By hand: every answer has three of these, and the standard library's formatting takes many times as long.
+pub(crate) fn uuid_digits(bytes: [u8; 16]) -> [u8; UUID_LEN] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     /// Where the two digits of each byte stand: there are hyphens between the groups.
     const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
@@ -70,7 +75,7 @@ pub(crate) fn push_uuid(bytes: [u8; 16], text: &mut String) {
         digits[at] = DIGITS[usize::from(byte >> 4)];
         digits[at + 1] = DIGITS[usize::from(byte & 15)];
     }
-    text.push_str(std::str::from_utf8(&digits).unwrap_or_default());
+    digits
 }
 
 #[cfg(test)]

@@ -69,4 +69,5 @@ pub use query::{
     After, Paging, Place, Plan, Progress, Query, RowLimit, Run, Ties, Window, WindowPage, WindowRun,
 };
 pub use search::{Nearest, RankedRun, Ranking, TextScore};
+pub use value::json::write_number;
 pub use value::{Document, Value};

@@ -108,12 +108,21 @@ impl Plan {
     /// Whether each document that passes the filter is one row, as it is: `SELECT * FROM c WHERE …`. Whoever knows that
     /// a document passes need only ask [`Run::gives`].
     pub fn gives_documents(&self) -> bool {
+        self.has_documents_as_rows() && self.bound.block.is_streaming()
+    }
+
+    /// The same of a query that sorts: `SELECT * FROM c ORDER BY …`. See [`WindowRun::push_known`].
+    pub fn sorts_documents(&self) -> bool {
+        self.has_documents_as_rows() && self.paging() == Paging::Sorted
+    }
+
+    fn has_documents_as_rows(&self) -> bool {
         let block = &self.bound.block;
         let is_document = |slot| self.bound.document_paths.get(&slot).is_some_and(Vec::is_empty);
         let reads_whole = matches!(block.input, Input::Documents { .. })
             && block.sources.iter().all(|s| is_document(s.slot));
         let gives_whole = matches!(block.project, Bound::Slot(slot) if is_document(slot));
-        reads_whole && gives_whole && block.is_streaming()
+        reads_whole && gives_whole
     }
 
     /// Whether documents have to pass a filter.
@@ -223,6 +232,19 @@ impl<'p> WindowRun<'p> {
         self.stage.repeat(times);
         let document = Value::Object(Object::Document(*document));
         self.stage.push(document, &self.context).map(|_| ())
+    }
+
+    /// The same, of a plan that [sorts documents](Plan::sorts_documents), for whoever keeps the document until the end: its row
+    /// is `number`, and weighs `size`. What the filter and the sort keys read has to be there.
+    pub fn push_known(
+        &mut self,
+        document: &Document<'_>,
+        place: &[u8],
+        number: usize,
+        size: usize,
+    ) -> Result<(), EvalError> {
+        self.stage.stand_in(i64::try_from(number).ok().map(|number| (number, size)));
+        self.push(document, place, 1)
     }
 
     /// How many rows were taken into the page so far, those included that had to leave again.

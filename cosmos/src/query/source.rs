@@ -106,7 +106,7 @@ impl Item {
         }
     }
 
-    fn body(&self) -> &RawDocument {
+    pub fn body(&self) -> &RawDocument {
         match &self.origin {
             Origin::Part(_, part) | Origin::Shown(_, part) => part,
             Origin::Found(Found { record, .. }) | Origin::Whole(_, record) => record.body(),
@@ -246,6 +246,17 @@ impl Source<'_> {
         }
     }
 
+    /// Appends the document that an item stands for, where that is a row as it is.
+    pub fn write_row(&self, item: &Item, out: &mut Vec<u8>) {
+        let is_written = match (item.record(), &self.system) {
+            (Some(record), Some(system)) => system.push_row(item.slot(), record, item.body(), out),
+            _ => false,
+        };
+        if !is_written {
+            self.with_document(item, |document| document.as_value().write_json(out));
+        }
+    }
+
     /// The position at the document of a place, in a walk that serves the query's order.
     pub fn position_of(&self, place: &Place) -> Option<Position> {
         let slot = *access_slots(self.container, &self.plan.access).first()?;
@@ -316,7 +327,7 @@ pub fn reads_system(plan: &Plan) -> bool {
     plan.hints().reads.as_ref().is_none_or(|reads| reads.iter().any(|path| is_system(path)))
 }
 
-fn is_system(path: &[PathStep]) -> bool {
+pub fn is_system(path: &[PathStep]) -> bool {
     matches!(path.first(), Some(PathStep::Name(name)) if SYSTEM_PROPERTIES.contains(&name.as_str()))
 }
 

@@ -242,14 +242,16 @@ impl<'a> Shared<'a> {
     /// Runs the walks, from the first on as far as the page has room: what each of them found.
     fn walked(&self) -> Result<Vec<Walked>> {
         let runtime = Handle::current();
-        let mut found = block_in_place(|| {
-            thread::scope(|scope| {
-                let runtime = &runtime;
-                let spawn = |n| {
-                    let work = move || self.work(runtime, n);
-                    (n, thread::Builder::new().name("scan".into()).spawn_scoped(scope, work))
-                };
-                let running: Vec<_> = (1..self.threads).map(spawn).collect();
+        let mut found = thread::scope(|scope| {
+            let runtime = &runtime;
+            let spawn = |n| {
+                let work = move || self.work(runtime, n);
+                (n, thread::Builder::new().name("scan".into()).spawn_scoped(scope, work))
+            };
+            // Before this worker's tasks are given to another one: that keeps a core busy for a moment, and a thread that is
+            // started then shares ours for many milliseconds.
+            let running: Vec<_> = (1..self.threads).map(spawn).collect();
+            block_in_place(|| {
                 let mut found = self.work(runtime, 0)?;
                 for (n, thread) in running {
                     found.extend(match thread {

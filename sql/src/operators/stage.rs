@@ -45,6 +45,8 @@ struct Tail<'p> {
     ranker: Option<Ranker<'p>>,
     /// Instead of all of these, for a page of a query that has to see all documents.
     collector: Option<Collector>,
+    /// What a document that whoever asks keeps is known by, and its size.
+    stand_in: Option<(i64, usize)>,
     /// Which sort keys are distances that grow as vectors differ. They are sorted by their negative, so that
     /// the nearest comes first and what has no distance last.
     counts_up: Vec<bool>,
@@ -73,6 +75,7 @@ impl<'p> Stage<'p> {
             sorter,
             ranker,
             collector: None,
+            stand_in: None,
             counts_up: block.order.iter().map(|sort| counts_up(sort, context)).collect(),
             memory: Memory::of(context),
             page: Memory::of(context),
@@ -107,6 +110,11 @@ impl<'p> Stage<'p> {
         if let Some(collector) = &mut self.tail.collector {
             collector.begin(document);
         }
+    }
+
+    /// From now on the row of a document is a number, and weighs so much.
+    pub(crate) fn stand_in(&mut self, known: Option<(i64, usize)>) {
+        self.tail.stand_in = known;
     }
 
     /// From now on each document stands for so many: see [`Block::merges_alike`].
@@ -299,7 +307,8 @@ impl<'p> Tail<'p> {
             let row = eval(&block.project, env)?;
             if row.is_defined() {
                 let keys = place_keys(std::slice::from_ref(&row));
-                collector.add(keys, row, &mut self.memory)?;
+                let size = row.size();
+                collector.add(keys, row, size, &mut self.memory)?;
             }
             return Ok(Flow::More);
         }
@@ -310,9 +319,18 @@ impl<'p> Tail<'p> {
         }
         // Rows are numbered within their document whether they are in the page or not.
         let admits = collector.admits(&keys);
-        let row = if admits { eval(&block.project, env)? } else { Value::Undefined };
+        let (row, size) = match self.stand_in {
+            _ if !admits => (Value::Undefined, 0),
+            Some((number, size)) => (Value::Int(number), size),
+            None => {
+                let row = eval(&block.project, env)?;
+                let size = row.size();
+                (row, size)
+            }
+        };
         if row.is_defined() {
-            collector.add(keys.into_iter().map(Value::into_owned).collect(), row, &mut self.memory)?;
+            let keys = keys.into_iter().map(Value::into_owned).collect();
+            collector.add(keys, row, size, &mut self.memory)?;
         } else {
             collector.pass_over();
         }
@@ -322,7 +340,10 @@ impl<'p> Tail<'p> {
     /// Takes the row of a group into the window.
     fn take_group(&mut self, place: Place, row: Value<'_>) -> Result<(), EvalError> {
         match &mut self.collector {
-            Some(collector) if row.is_defined() => collector.put(place, row, &mut self.memory),
+            Some(collector) if row.is_defined() => {
+                let size = row.size();
+                collector.put(place, row, size, &mut self.memory)
+            }
             _ => Ok(()),
         }
     }

@@ -188,11 +188,12 @@ impl Collector {
         self.row_of_document += 1;
     }
 
-    /// Takes the next row of the document.
+    /// Takes the next row of the document, which weighs `size`.
     pub(crate) fn add(
         &mut self,
         keys: Vec<Value<'static>>,
         row: Value<'_>,
+        size: usize,
         memory: &mut Memory,
     ) -> Result<(), EvalError> {
         let mut tie = Vec::new();
@@ -202,11 +203,17 @@ impl Collector {
             tie.extend_from_slice(&self.row_of_document.to_be_bytes());
             self.row_of_document += 1;
         }
-        self.put(Place { keys, tie }, row, memory)
+        self.put(Place { keys, tie }, row, size, memory)
     }
 
     /// Takes a row whose keys are all there is to its place.
-    pub(crate) fn put(&mut self, place: Place, row: Value<'_>, memory: &mut Memory) -> Result<(), EvalError> {
+    pub(crate) fn put(
+        &mut self,
+        place: Place,
+        row: Value<'_>,
+        size: usize,
+        memory: &mut Memory,
+    ) -> Result<(), EvalError> {
         self.inexact |= !place.keys.iter().all(is_exact);
         let after = self.after.as_ref();
         if after.is_some_and(|after| self.compare(&place, after) != Ordering::Greater)
@@ -219,7 +226,7 @@ impl Collector {
             return Ok(());
         }
         let keys: usize = place.keys.iter().map(Value::size).sum();
-        let size = size_of::<Collected>() + keys + place.tie.len() + row.size();
+        let size = size_of::<Collected>() + keys + place.tie.len() + size;
         memory.take(size)?;
         self.bytes += size;
         self.taken += 1;

@@ -9,7 +9,7 @@
 //!
 //! Holds: the rows from `start` on, in order, each version of a key for itself, the latest first.
 
-use std::fs::File;
+use std::{cmp::Ordering, fs::File};
 
 use bytes::Bytes;
 use lsm_tree::{
@@ -174,8 +174,20 @@ impl<'a> RunCursor<'a> {
                 self.rows.extend(rows.skip(FIRST_ROWS));
             } else if self.key.is_empty() {
                 rows.seek(self.asked.start);
-                self.rows.extend(rows.take(FIRST_ROWS));
-                self.first = (self.rows.len() == FIRST_ROWS).then_some(handle);
+                // What follows the first row behind the end is not asked about.
+                let is_asked = |row: &DataBlockParsedItem| {
+                    self.asked.end.is_none_or(|end| is_below(row, &block.inner.data, end))
+                };
+                let mut is_cut = false;
+                for row in rows {
+                    let is_last = !is_asked(&row);
+                    self.rows.push(row);
+                    is_cut = !is_last && self.rows.len() == FIRST_ROWS;
+                    if is_last || is_cut {
+                        break;
+                    }
+                }
+                self.first = is_cut.then_some(handle);
             } else {
                 self.rows.extend(rows);
             }
@@ -264,4 +276,11 @@ impl<'a> RunCursor<'a> {
         table.cache.insert_block(id, handle.offset(), block.clone());
         Ok(block)
     }
+}
+
+/// Whether the key of a row is below another one.
+fn is_below(row: &DataBlockParsedItem, block: &[u8], end: &[u8]) -> bool {
+    let shared = row.prefix.as_ref().map_or(&[][..], |shared| &block[shared.0..shared.1]);
+    let (head, tail) = end.split_at(shared.len().min(end.len()));
+    shared.cmp(head).then_with(|| block[row.key.0..row.key.1].cmp(tail)) == Ordering::Less
 }

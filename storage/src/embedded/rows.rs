@@ -60,14 +60,58 @@ enum Source<'a> {
     Run(RunCursor<'a>),
 }
 
-type Entries<'a> = Box<dyn Iterator<Item = (Slice, u64, ValueType, Slice)> + 'a>;
+/// A walk along the memtable. Its entries are of a type that the library does not name.
+type MemtableCursor<'a> = Box<dyn Versions + 'a>;
 
-struct MemtableCursor<'a> {
-    entries: Entries<'a>,
-    key: Slice,
+/// One version of a key, where it is: a handle of our own on each would be counted up and down.
+struct Version<'e> {
+    key: &'e [u8],
     seqno: u64,
     kind: ValueType,
-    value: Slice,
+    value: &'e Slice,
+}
+
+/// Versions in order, and which of them a walk is at.
+trait Versions {
+    fn at(&self) -> Version<'_>;
+
+    /// Goes on to the next version, of the same key or another one. False at the end.
+    fn advance(&mut self) -> bool;
+
+    /// Goes on to a version of another key. False at the end.
+    fn next_key(&mut self) -> bool;
+}
+
+struct Entries<I: Iterator, R> {
+    left: I,
+    at: I::Item,
+    read: R,
+}
+
+impl<I: Iterator, R: for<'e> Fn(&'e I::Item) -> Version<'e>> Versions for Entries<I, R> {
+    fn at(&self) -> Version<'_> {
+        (self.read)(&self.at)
+    }
+
+    fn advance(&mut self) -> bool {
+        let next = self.left.next();
+        let has_more = next.is_some();
+        if let Some(next) = next {
+            self.at = next;
+        }
+        has_more
+    }
+
+    fn next_key(&mut self) -> bool {
+        while let Some(next) = self.left.next() {
+            let is_other = (self.read)(&next).key != self.at().key;
+            self.at = next;
+            if is_other {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl<'a> Rows<'a> {
@@ -82,7 +126,7 @@ impl<'a> Rows<'a> {
         let end = asked.end.map(|end| (head_of(end), end));
         let mut rows =
             Self { of, cache: None, end, sources: Vec::new(), heads: Vec::new(), order: Vec::new() };
-        let memtable = (!memtable.is_empty()).then(|| MemtableCursor::new(memtable, asked.start)).flatten();
+        let memtable = (!memtable.is_empty()).then(|| along(memtable, asked.start)).flatten();
         rows.add(memtable.map(Source::Memtable))?;
         for tables in runs {
             rows.cache = rows.cache.or(tables.first().map(|table| &*table.cache));
@@ -221,35 +265,35 @@ fn head_of(key: &[u8]) -> Head {
 impl Source<'_> {
     fn key(&self) -> &[u8] {
         match self {
-            Self::Memtable(cursor) => &cursor.key,
+            Self::Memtable(cursor) => cursor.at().key,
             Self::Run(cursor) => cursor.key(),
         }
     }
 
     fn seqno(&self) -> u64 {
         match self {
-            Self::Memtable(cursor) => cursor.seqno,
+            Self::Memtable(cursor) => cursor.at().seqno,
             Self::Run(cursor) => cursor.seqno(),
         }
     }
 
     fn kind(&self) -> ValueType {
         match self {
-            Self::Memtable(cursor) => cursor.kind,
+            Self::Memtable(cursor) => cursor.at().kind,
             Self::Run(cursor) => cursor.kind(),
         }
     }
 
     fn value(&self) -> Bytes {
         match self {
-            Self::Memtable(cursor) => cursor.value.clone().into(),
+            Self::Memtable(cursor) => cursor.at().value.clone().into(),
             Self::Run(cursor) => cursor.value(),
         }
     }
 
     fn value_bytes(&self) -> &[u8] {
         match self {
-            Self::Memtable(cursor) => &cursor.value,
+            Self::Memtable(cursor) => cursor.at().value,
             Self::Run(cursor) => cursor.value_bytes(),
         }
     }
@@ -278,38 +322,25 @@ impl Source<'_> {
     }
 }
 
-impl<'a> MemtableCursor<'a> {
-    /// At the first entry whose key is not below `start`.
-    fn new(memtable: &'a Memtable, start: &[u8]) -> Option<Self> {
-        // The library refuses an empty key; this is the smallest that is not.
-        let start = if start.is_empty() { &[0] } else { start };
-        // Of a key, the newest version comes first.
-        let first = InternalValue::from_components(start, Slice::empty(), u64::MAX, ValueType::Tombstone).key;
-        let entries = memtable.items.range((Bound::Included(first), Bound::Unbounded)).map(|entry| {
-            let key = entry.key();
-            (key.user_key.clone(), key.seqno, key.value_type, entry.value().clone())
-        });
-        let mut entries: Entries<'a> = Box::new(entries);
-        let (key, seqno, kind, value) = entries.next()?;
-        Some(Self { entries, key, seqno, kind, value })
-    }
+/// From the first entry whose key is not below `start`.
+fn along<'a>(memtable: &'a Memtable, start: &[u8]) -> Option<MemtableCursor<'a>> {
+    // The library refuses an empty key; this is the smallest that is not.
+    let start = if start.is_empty() { &[0] } else { start };
+    // Of a key, the newest version comes first.
+    let first = InternalValue::from_components(start, Slice::empty(), u64::MAX, ValueType::Tombstone).key;
+    let mut left = memtable.items.range((Bound::Included(first), Bound::Unbounded));
+    let at = left.next()?;
+    Some(Box::new(walk(left, at, |entry| {
+        let key = entry.key();
+        Version { key: &key.user_key, seqno: key.seqno, kind: key.value_type, value: entry.value() }
+    })))
+}
 
-    fn advance(&mut self) -> bool {
-        let next = self.entries.next();
-        let has_more = next.is_some();
-        if let Some((key, seqno, kind, value)) = next {
-            (self.key, self.seqno, self.kind, self.value) = (key, seqno, kind, value);
-        }
-        has_more
-    }
-
-    fn next_key(&mut self) -> bool {
-        let before = self.key.clone();
-        while self.advance() {
-            if self.key != before {
-                return true;
-            }
-        }
-        false
-    }
+/// For the compiler, which has to see that `read` borrows from what it is given.
+fn walk<I: Iterator, R: for<'e> Fn(&'e I::Item) -> Version<'e>>(
+    left: I,
+    at: I::Item,
+    read: R,
+) -> Entries<I, R> {
+    Entries { left, at, read }
 }

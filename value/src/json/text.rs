@@ -11,16 +11,20 @@ const STRIDE: usize = 32;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
+/// Text that fits two words with its quotes.
+const SHORT: usize = 2 * WORD - 2;
+
 /// Appends a quoted and escaped string.
 pub fn write_str(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
-    if is_plain_ascii(bytes) { write_plain(bytes, out) } else { write_escaped(bytes, out) }
+    if !write_if_plain(bytes, out) {
+        write_escaped(bytes, out);
+    }
 }
 
 /// The same for bytes that ought to be UTF-8; if they are not, writes nothing and says so.
 pub(super) fn write_utf8(bytes: &[u8], out: &mut Vec<u8>) -> bool {
-    if is_plain_ascii(bytes) {
-        write_plain(bytes, out);
+    if write_if_plain(bytes, out) {
         return true;
     }
     let is_text = std::str::from_utf8(bytes).is_ok();
@@ -28,6 +32,45 @@ pub(super) fn write_utf8(bytes: &[u8], out: &mut Vec<u8>) -> bool {
         write_escaped(bytes, out);
     }
     is_text
+}
+
+/// Appends text in quotes if all of it stands for itself.
+fn write_if_plain(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    if bytes.len() <= SHORT {
+        return write_if_plain_short(bytes, out);
+    }
+    let is_plain = is_plain_ascii(bytes);
+    if is_plain {
+        write_plain(bytes, out);
+    }
+    is_plain
+}
+
+/// The same for at most [`SHORT`] bytes, as most names and many values have: they are looked at and copied as one number, with
+/// no loop and no call.
+fn write_if_plain_short(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    let len = bytes.len();
+    // Where two loads overlap they have the same bytes.
+    let text = if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (len - 8))
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (len - 4))
+    } else {
+        bytes.iter().rev().fold(0, |text, byte| text << 8 | u128::from(*byte))
+    };
+    let quoted = u128::from(b'"') | text << 8 | u128::from(b'"') << (8 * (len + 1));
+    // Bytes behind the text are no text; spaces pass.
+    let spaces = u128::from_le_bytes([b' '; 2 * WORD]) << (8 * len);
+    let words = text | spaces;
+    if !is_plain_word(&((words as u64).to_le_bytes()))
+        || !is_plain_word(&((words >> 64) as u64).to_le_bytes())
+    {
+        return false;
+    }
+    let end = out.len() + len + 2;
+    out.extend_from_slice(&quoted.to_le_bytes());
+    out.truncate(end);
+    true
 }
 
 fn write_plain(bytes: &[u8], out: &mut Vec<u8>) {
@@ -140,6 +183,19 @@ mod tests {
         }
         check("");
         check("\u{2028}\u{FFFD}\u{1F600}");
+    }
+
+    #[test]
+    fn short_texts_of_every_length_are_written_as_serde_json_writes_them() {
+        for len in 0..=SHORT + 2 {
+            check(&"ab~ ".repeat(5)[..len]);
+            for at in 0..len {
+                for odd in ['"', '\\', '\n', '\u{1f}', '\u{7f}', '!', '#', '[', ']'] {
+                    let text: String = (0..len).map(|n| if n == at { odd } else { 'x' }).collect();
+                    check(&text);
+                }
+            }
+        }
     }
 
     #[test]

@@ -93,6 +93,16 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
+    /// Writes fields that the caller has as JSON, with the commas between them.
+    pub fn fields_as(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        write(self.out);
+        self
+    }
+
     /// Writes one field of any type.
     pub fn field_value(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<&mut Self, BsonError> {
         self.name(name);

@@ -8,7 +8,7 @@ use mayfly_sql::Value;
 use super::{PAGE_BYTES_MAX, SCAN_ROWS};
 use crate::{
     query::{
-        source::{Item, Items},
+        source::{Item, Items, Source},
         texts::RowTexts,
         token::{From, Token},
     },
@@ -59,8 +59,8 @@ impl Rows {
     }
 
     /// Makes room for the rows of some documents: about as many bytes as those have.
-    pub(super) fn make_room(&mut self, items: &Items) {
-        let bytes = items.items.iter().map(|item| item.size() + ADDED_BYTES).sum();
+    pub(super) fn make_room<'i>(&mut self, items: impl Iterator<Item = &'i Item>) {
+        let bytes = items.map(|item| item.size() + ADDED_BYTES).sum();
         self.rows.reserve(min(bytes, PAGE_BYTES_MAX));
     }
 
@@ -69,6 +69,16 @@ impl Rows {
         // Text and bytes of a value are about as long.
         self.rows.reserve(min(rows.iter().map(Value::size).sum(), PAGE_BYTES_MAX));
         rows.iter().for_each(|row| self.add(row));
+    }
+
+    /// Takes some documents, which are rows as they are.
+    pub(super) fn add_documents<'i>(
+        &mut self,
+        source: &Source<'_>,
+        items: impl Iterator<Item = &'i Item> + Clone,
+    ) {
+        self.make_room(items.clone());
+        items.for_each(|item| self.add_by(|out| source.write_row(item, out)));
     }
 
     /// Takes note of documents that give no rows.
@@ -94,11 +104,16 @@ impl Rows {
     }
 
     pub(super) fn add(&mut self, row: &Value<'_>) {
-        self.bytes += self.rows.push(|out| row.write_json(out));
+        self.add_by(|out| row.write_json(out));
     }
 
     pub(super) fn add_text(&mut self, text: &[u8]) {
-        self.bytes += self.rows.push(|out| out.extend_from_slice(text));
+        self.add_by(|out| out.extend_from_slice(text));
+    }
+
+    /// Takes the row that `write` writes.
+    pub(super) fn add_by(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes += self.rows.push(write);
     }
 
     pub(super) fn next_from(&mut self, progress: mayfly_sql::Progress, from: Option<From>) {

@@ -43,7 +43,7 @@ impl PageRun<'_> {
             let pulled = source.pull(at, batch.next()).await?;
             page.passes_over(&pulled);
             if gives_rows {
-                page.make_room(&pulled);
+                page.make_room(pulled.items.iter());
             }
             let Items { items, next, .. } = pulled;
             // A run lives for one batch of documents: rows borrow from it and are written before it ends.
@@ -56,16 +56,17 @@ impl PageRun<'_> {
                 // The document that the page before ended in, if it is still there.
                 let given = begun.take().filter(|(position, _)| item.position().to_bytes() == *position);
                 let skip = given.map_or(0, |(_, rows)| rows);
-                let pushed = source.with_document(item, |document| {
-                    if gives_rows && skip == 0 {
-                        if run.gives() {
-                            page.add(&document.as_value());
-                        }
-                        return Ok(Pushed::All);
+                let pushed = if gives_rows && skip == 0 {
+                    if run.gives() {
+                        page.add_by(|out| source.write_row(item, out));
                     }
-                    let rows = run.push(document).map_err(failed)?;
-                    Ok::<_, ApiError>(page.take_from(&rows, skip))
-                })?;
+                    Pushed::All
+                } else {
+                    source.with_document(item, |document| {
+                        let rows = run.push(document).map_err(failed)?;
+                        Ok::<_, ApiError>(page.take_from(&rows, skip))
+                    })?
+                };
                 if let Pushed::Some(rows_of_document) = pushed {
                     let from = From::Scan { position: Some(item.position()), rows_of_document };
                     return Ok(page.ended(before, Some(from)));

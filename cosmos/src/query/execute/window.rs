@@ -1,7 +1,7 @@
 //! Queries that sort, group or remove duplicates: a page is the lowest rows after the place where the last one ended.
 
 use mayfly_engine::{Access, Position};
-use mayfly_sql::{After, Window, WindowRun};
+use mayfly_sql::{After, Document, Value, Window, WindowRun};
 
 use super::{
     PAGE_BYTES_MAX, PageRun,
@@ -12,10 +12,13 @@ use crate::{
     query::{
         access::AccessPlan,
         request::failed,
-        source::Items,
+        source::{Item, Items, Source, is_system},
         token::{From, Token},
     },
 };
+
+/// Documents that are kept for their rows at most: they may keep what lies around them in memory, too.
+const KEPT_MAX: usize = 1024;
 
 impl PageRun<'_> {
     /// The rows after the place where the page before ended, in the order of the query, its groups or its values.
@@ -58,7 +61,9 @@ impl PageRun<'_> {
         let in_order = access.serves_order;
         let window = self.window_of(token, access, page.rows_max)?;
         let mut run = self.request.plan.run_window(self.context(), window).map_err(failed)?;
-        self.feed(access, start, page, &mut run, in_order).await?;
+        let source = self.source(access);
+        let mut kept = (in_order && self.may_keep(page)).then(Vec::new);
+        self.feed(&source, start, page, &mut run, &mut kept).await?;
         let found = run.finish().map_err(failed)?;
         let by_index = matches!(access.access, Access::Index(_));
         if in_order && by_index && found.inexact {
@@ -67,7 +72,15 @@ impl PageRun<'_> {
         if found.lost {
             return Err(ApiError::rows_changed());
         }
-        page.add_all(&found.rows);
+        match kept {
+            Some(kept) => {
+                let number =
+                    |row: &Value<'_>| if let Value::Int(n) = row { usize::try_from(*n).ok() } else { None };
+                let rows = found.rows.iter().filter_map(|row| kept.get(number(row)?));
+                page.add_documents(&source, rows);
+            }
+            None => page.add_all(&found.rows),
+        }
         page.next_from(found.progress, found.next.map(|place| From::Row(After::Place(place))));
         Ok(true)
     }
@@ -89,16 +102,29 @@ impl PageRun<'_> {
         Ok(Window { after, rows, bytes: PAGE_BYTES_MAX, progress, in_order, ties })
     }
 
-    /// Pushes documents until there are none left, or the page has all its rows.
+    /// Whether the rows are documents that can be kept until they are written: few, and what the server adds to them is not
+    /// asked about before.
+    fn may_keep(&self, page: &Rows) -> bool {
+        let (plan, hints) = (&self.request.plan, self.request.plan.hints());
+        let Some(filter) = &hints.filter_reads else { return false };
+        let mut read = hints.order.iter().map(|(path, _)| path).chain(filter);
+        plan.sorts_documents()
+            && self.wanted(page) <= KEPT_MAX
+            && !hints.order.is_empty()
+            && !read.any(|path| is_system(path))
+    }
+
+    /// Pushes documents until there are none left, or the page has all its rows. Those whose rows are taken are put into
+    /// `kept`, if it is there.
     async fn feed(
         &self,
-        access: &AccessPlan,
+        source: &Source<'_>,
         start: Option<Position>,
         page: &mut Rows,
         run: &mut WindowRun<'_>,
-        in_order: bool,
+        kept: &mut Option<Vec<Item>>,
     ) -> Result<(), ApiError> {
-        let source = self.source(access);
+        let in_order = source.plan.serves_order;
         let mut batch =
             Batch::new(if in_order { self.wanted(page) } else { usize::MAX }, source.filter.is_some());
         let mut at = start;
@@ -106,11 +132,21 @@ impl PageRun<'_> {
             let pulled = source.pull(at, batch.next()).await?;
             page.passes_over(&pulled);
             let Items { items, next, .. } = pulled;
-            for item in &items {
-                page.looks_at(item);
-                source
-                    .with_document(item, |document| run.push(document, &item.tie, item.times))
-                    .map_err(failed)?;
+            for item in items {
+                page.looks_at(&item);
+                match kept {
+                    Some(kept) => {
+                        let document = Document { body: item.body(), system: &[] };
+                        let taken = run.taken();
+                        run.push_known(&document, &item.tie, kept.len(), item.size()).map_err(failed)?;
+                        if run.taken() > taken {
+                            kept.push(item);
+                        }
+                    }
+                    None => source
+                        .with_document(&item, |document| run.push(document, &item.tie, item.times))
+                        .map_err(failed)?,
+                }
                 if run.is_done() {
                     return Ok(());
                 }
