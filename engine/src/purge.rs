@@ -146,6 +146,12 @@ impl Engine {
         Ok(reclaimed.map(|()| true)?)
     }
 
+    /// Lets the store put in order what was written, if nobody has written since the last call; whether it did. To be called
+    /// every second or so.
+    pub async fn settle_store(&self) -> Result<bool> {
+        Ok(self.store().settle().await?)
+    }
+
     /// One tick for one container, all of it.
     pub(crate) async fn purge_container(
         &self,

@@ -60,6 +60,9 @@ const TEND_EVERY_SECONDS: u64 = 5;
 /// Index building and removal rest as work that is a little behind: somebody waits for the index.
 const UPKEEP_BEHIND: Duration = Duration::from_secs(60);
 
+/// How often to look whether writers have left.
+const SETTLE_EVERY: Duration = Duration::from_secs(1);
+
 /// Rest per unit of time spent on looking at a backlog.
 const LOOK_REST: u32 = 50;
 
@@ -199,7 +202,12 @@ impl Backend for Node {
         let node = self.clone();
         tasks.spawn(aside(until(stopping.clone(), async move {
             // Giving space back is beside the purge: on a large store it takes minutes, and expired documents would pile up.
-            tokio::join!(node.purge_rounds(), node.upkeep_rounds(), node.space_rounds());
+            tokio::join!(
+                node.purge_rounds(),
+                node.upkeep_rounds(),
+                node.space_rounds(),
+                node.settle_rounds()
+            );
         })));
         let node = self.clone();
         tasks.spawn(until(stopping.clone(), async move {
@@ -287,6 +295,14 @@ impl Node {
             self.caught_up.notified().await;
             self.log_failure("sweeping", self.engine.sweep().await);
             self.log_failure("giving space back", self.engine.reclaim().await);
+        }
+    }
+
+    /// Puts in order what was written, once writers have left.
+    async fn settle_rounds(&self) {
+        loop {
+            pause(SETTLE_EVERY).await;
+            self.log_failure("putting tables in order", self.engine.settle_store().await);
         }
     }
 

@@ -4,7 +4,7 @@
 //!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large)
 //!                    pages forward ──▶ rows.rs, blocks.rs ──▶ │
 //!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ log.rs, then │
-//!   reclaim ─────────────────────▶ reclaim.rs ───────────▶ │
+//!   reclaim, settle ─────────────▶ reclaim.rs, settling.rs ──▶ │
 //!                                            merging.rs ──▶ │
 //!                                            directory.rs: whose directory is it, is it free
 //! ```
@@ -27,6 +27,7 @@ mod queue;
 mod reclaim;
 mod retire;
 mod rows;
+mod settling;
 mod trees;
 mod unflushed;
 mod view;
@@ -46,6 +47,7 @@ use self::{
     directory::Directory,
     log::{Broken, Log, Record},
     reclaim::Reclaim,
+    settling::Settling,
     trees::Trees,
     unflushed::Unflushed,
     view::Moment,
@@ -113,6 +115,7 @@ pub struct EmbeddedStore {
     directory: Directory,
     /// Held by whoever gives space back.
     reclaiming: Arc<Mutex<()>>,
+    settling: Mutex<Settling>,
 }
 
 impl EmbeddedStore {
@@ -137,7 +140,14 @@ impl EmbeddedStore {
                     format_args!("cannot be written to: no thread could be started: {error}"),
                 )
             })?;
-        Ok(Self { committer, moment, trees, directory, reclaiming: Arc::default() })
+        Ok(Self {
+            committer,
+            moment,
+            trees,
+            directory,
+            reclaiming: Arc::default(),
+            settling: Mutex::default(),
+        })
     }
 
     /// Writes and syncs what waits, closes the files, and says whether all of it is safe.
@@ -254,6 +264,16 @@ impl Store for EmbeddedStore {
 
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.reclaiming(Vec::new()).run())
+    }
+
+    fn settle(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let worth = self.settling.lock().look(&self.trees);
+            match worth.is_empty() {
+                true => Ok(false),
+                false => self.reclaiming(Vec::new()).settle(worth).await.map(|()| true),
+            }
+        })
     }
 
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {

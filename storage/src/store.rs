@@ -392,6 +392,12 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// Puts in order what was written, so that reads are cheaper, if it is worth the work and nobody has written since the last
+    /// call; whether it was done. To be called every second or so. Like [`Store::reclaim`], it changes no answer.
+    fn settle(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async { Ok(false) })
+    }
+
     /// Removes all rows that are withered. For many of them: it may go through all that is stored, which is cheaper than
     /// so many deletes.
     ///

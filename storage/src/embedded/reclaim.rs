@@ -11,7 +11,8 @@
 //!   shrink        the log is begun anew
 //! ```
 //!
-//! A sweep is a flush and a merge of one tree, from which withered rows are left out.
+//! A sweep is a flush and a merge of one tree, from which withered rows are left out. To settle (`settling.rs`) is the same
+//! with all rows.
 //!
 //! To stir is to delete a key that no caller can have: it is too long. So nobody ever sees it, and the library has
 //! something to flush.
@@ -69,12 +70,22 @@ pub struct Reclaim {
 }
 
 impl Reclaim {
-    /// Runs on a thread of its own. Goes on to its end if the caller goes away, and is cut short only with the process:
-    /// a merge cannot be stopped, and nobody should wait for one to leave.
+    /// Gives space back.
     pub async fn run(self) -> Result<()> {
+        self.on_a_thread(Self::run_here).await
+    }
+
+    /// Makes a single run of each of these trees.
+    pub async fn settle(self, spaces: Vec<Space>) -> Result<()> {
+        self.on_a_thread(move |reclaim| reclaim.settle_here(&spaces)).await
+    }
+
+    /// Works on a thread of its own. Goes on to its end if the caller goes away, and is cut short only with the process:
+    /// a merge cannot be stopped, and nobody should wait for one to leave.
+    async fn on_a_thread(self, work: impl FnOnce(&Self) -> Result<()> + Send + 'static) -> Result<()> {
         let (reply, answer) = oneshot::channel();
         let work = move || {
-            let done = self.run_here();
+            let done = work(&self);
             // Who hears of the end may open the directory again.
             drop(self);
             let _ = reply.send(done);
@@ -93,6 +104,16 @@ impl Reclaim {
         self.merge()?;
         self.flush(&BOTH)?;
         self.inlet.ask(Errand::ShrinkLog)
+    }
+
+    fn settle_here(&self, spaces: &[Space]) -> Result<()> {
+        let Some(_turn) = self.turn.try_lock() else { return Ok(()) };
+        self.flush(spaces)?;
+        for space in spaces {
+            self.trees.of.of(*space).major_compact().map_err(failed)?;
+        }
+        // The files that were merged go once no snapshot is from before.
+        self.stir(spaces)
     }
 
     /// Merges the trees that have withered rows, without those. Who only wants space is served by the one who is at it; a
