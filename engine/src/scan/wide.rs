@@ -244,12 +244,14 @@ impl<'a> Shared<'a> {
         let runtime = Handle::current();
         let mut found = thread::scope(|scope| {
             let runtime = &runtime;
+            let core = core::of_this_thread();
             let spawn = |n| {
-                let work = move || self.work(runtime, n);
+                let work = move || {
+                    core::leave(core);
+                    self.work(runtime, n)
+                };
                 (n, thread::Builder::new().name("scan".into()).spawn_scoped(scope, work))
             };
-            // Before this worker's tasks are given to another one: that keeps a core busy for a moment, and a thread that is
-            // started then shares ours for many milliseconds.
             let running: Vec<_> = (1..self.threads).map(spawn).collect();
             block_in_place(|| {
                 let mut found = self.work(runtime, 0)?;
@@ -288,6 +290,36 @@ impl<'a> Shared<'a> {
         }
         Ok(done)
     }
+}
+
+/// A thread that is started while the other cores are busy for a moment, as they are when a worker wakes another one, shares the
+/// core of who started it, and is left there for longer than a page takes.
+#[cfg(target_os = "linux")]
+mod core {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+    pub fn of_this_thread() -> usize {
+        sched_getcpu()
+    }
+
+    /// Moves this thread to any core but this one, if it may use another.
+    pub fn leave(core: usize) {
+        let Ok(mut others) = sched_getaffinity(None) else { return };
+        if core < CpuSet::MAX_CPU {
+            others.unset(core);
+        }
+        if others.count() > 0 {
+            // Where that is refused, pages take longer.
+            let _ = sched_setaffinity(None, &others);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod core {
+    pub fn of_this_thread() {}
+
+    pub fn leave((): ()) {}
 }
 
 /// One page of several that follow each other.

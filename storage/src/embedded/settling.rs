@@ -92,7 +92,9 @@ mod tests {
     }
 
     async fn write(store: &EmbeddedStore, numbers: impl Iterator<Item = u32>, value: &[u8]) {
-        let puts = numbers.map(|number| Put { key: key_of(number), value: value.to_vec(), marks: Vec::new() }).collect();
+        let puts = numbers
+            .map(|number| Put { key: key_of(number), value: value.to_vec(), marks: Vec::new() })
+            .collect();
         store.commit(Batch { puts, ..Batch::default() }).await.unwrap();
     }
 
