@@ -235,7 +235,7 @@ impl<'a> SystemProperties<'a> {
     /// that JSON lacks.
     pub fn push_row(&self, slot: u16, record: &Record, body: &RawDocument, out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        let is_hidden = |name: &[u8]| name.first() == Some(&b'_') && ADDED.iter().any(|added| *added == name);
+        let is_hidden = |name: &[u8]| name.first() == Some(&b'_') && ADDED.contains(&name);
         out.push(b'{');
         let Some(is_empty) = plain::write_members(body.as_bytes(), is_hidden, write_number, out, 1) else {
             out.truncate(start);

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use bson::RawDocument;
 use bytes::Bytes;
-use mayfly_storage::store::{Direction, PageLimit, Snapshot};
+use mayfly_storage::store::{Direction, MayHold, PageLimit, Snapshot};
 use mayfly_value::keycode::DecodedValue;
 
 use crate::{
@@ -134,7 +134,7 @@ pub struct DocumentFilter<'a> {
     pub passes: &'a (dyn Fn(&RawDocument) -> bool + Sync),
     /// Whether bytes that hold documents, whole, and other things may hold one that is wanted. Where many lie together this is
     /// asked first.
-    pub may_be_in: Option<&'a (dyn Fn(&[u8]) -> bool + Sync)>,
+    pub may_be_in: Option<&'a MayHold<'a>>,
 }
 
 /// Whether entries that say the same of different documents come as one.

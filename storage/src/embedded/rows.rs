@@ -55,6 +55,7 @@ pub struct Rows<'a> {
 /// documents, no more is looked at, for what they have in common (the container, the hash of a partition key) is shorter.
 type Head = [u128; 2];
 
+#[expect(clippy::large_enum_variant, reason = "all but one are runs")]
 enum Source<'a> {
     Memtable(MemtableCursor<'a>),
     Run(RunCursor<'a>),

@@ -122,7 +122,7 @@ mod tests {
         let snapshot = store.snapshot().await.unwrap();
         let limit = PageLimit { rows: ROWS as usize + 1, bytes: usize::MAX };
         let page = snapshot.scan(&all, Direction::Forward, limit).await.unwrap();
-        let expected = |number: u32| if number % 2 == 0 { vec![2; 900] } else { vec![1; 500] };
+        let expected = |number: u32| if number.is_multiple_of(2) { vec![2; 900] } else { vec![1; 500] };
         assert!(page.rows.iter().map(|(_, value)| value.to_vec()).eq((0..ROWS).map(expected)));
     }
 

@@ -46,30 +46,26 @@ fn write_if_plain(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     is_plain
 }
 
-/// The same for at most [`SHORT`] bytes, as most names and many values have: they are looked at and copied as one number, with
-/// no loop and no call.
+/// The same for at most [`SHORT`] bytes, as most names and many values have: they are put where they belong, and looked at there as
+/// two words.
 fn write_if_plain_short(bytes: &[u8], out: &mut Vec<u8>) -> bool {
-    let len = bytes.len();
-    // Where two loads overlap they have the same bytes.
-    let text = if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (len - 8))
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (len - 4))
-    } else {
-        bytes.iter().rev().fold(0, |text, byte| text << 8 | u128::from(*byte))
-    };
-    let quoted = u128::from(b'"') | text << 8 | u128::from(b'"') << (8 * (len + 1));
-    // Bytes behind the text are no text; spaces pass.
-    let spaces = u128::from_le_bytes([b' '; 2 * WORD]) << (8 * len);
-    let words = text | spaces;
-    if !is_plain_word(&((words as u64).to_le_bytes()))
-        || !is_plain_word(&((words >> 64) as u64).to_le_bytes())
-    {
+    let start = out.len();
+    let end = start + 1 + bytes.len();
+    // Around the text, what passes.
+    out.extend_from_slice(&[b' '; 2 * WORD]);
+    if let Some(place) = out.get_mut(start + 1..end) {
+        place.copy_from_slice(bytes);
+    }
+    let words = out.last_chunk::<{ 2 * WORD }>().map(|quoted| quoted.as_chunks::<WORD>().0);
+    if !words.is_some_and(|words| words.iter().all(is_plain_word)) {
+        out.truncate(start);
         return false;
     }
-    let end = out.len() + len + 2;
-    out.extend_from_slice(&quoted.to_le_bytes());
+    if let Some(first) = out.get_mut(start) {
+        *first = b'"';
+    }
     out.truncate(end);
+    out.push(b'"');
     true
 }
 
