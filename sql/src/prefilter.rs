@@ -170,6 +170,32 @@ mod tests {
     use super::*;
     use crate::Query;
 
+    /// Whether what a filter needs may be in a document that lies among other bytes.
+    fn may_succeed(filter: &str, document: &str) -> bool {
+        let plan = Query::parse(&format!("SELECT * FROM c WHERE {filter}")).unwrap().bind(&[]).unwrap();
+        let (comparisons, _) = plan.prefilter(Context::new(0, 0)).unwrap().split();
+        let body = parse_document(document.as_bytes(), JsonLimits::default()).unwrap();
+        comparisons.hunt().unwrap().may_succeed(&[b"before", body.as_bytes(), b"behind"].concat())
+    }
+
+    #[test]
+    fn bytes_without_what_a_comparison_needs_are_told() {
+        for (filter, with, without) in [
+            ("c.a = 7", r#"{"x":1,"a":7}"#, r#"{"x":7,"a":1}"#),
+            ("c.a = 7", r#"{"a":7.0}"#, r#"{"a":"7","b":7}"#),
+            ("c.a > 7", r#"{"a":7.5}"#, r#"{"a":7,"aa":8,"ba":9}"#),
+            ("c.a.b = 'x'", r#"{"a":{"b":"x"}}"#, r#"{"a":{"b":"y","c":"x"},"text":"b x"}"#),
+            ("c.a = null", r#"{"a":null}"#, r#"{"a":false}"#),
+            // By the condition that leaves less.
+            ("c.a > 0 AND c.b = 2", r#"{"a":-1,"b":2}"#, r#"{"a":1,"b":1}"#),
+            // Arrays are left to those who read the document.
+            ("c.a = 7", r#"{"a":[1]}"#, r#"{"b":[7]}"#),
+        ] {
+            assert!(may_succeed(filter, with), "{filter}: {with}");
+            assert!(!may_succeed(filter, without), "{filter}: {without}");
+        }
+    }
+
     #[test]
     fn comparisons_by_path_pass_what_the_query_passes() {
         let documents = [

@@ -244,10 +244,10 @@ impl<'a> Shared<'a> {
         let runtime = Handle::current();
         let mut found = thread::scope(|scope| {
             let runtime = &runtime;
-            let core = core::of_this_thread();
+            let ours = cores::current();
             let spawn = |n| {
                 let work = move || {
-                    core::leave(core);
+                    cores::leave(ours);
                     self.work(runtime, n)
                 };
                 (n, thread::Builder::new().name("scan".into()).spawn_scoped(scope, work))
@@ -295,10 +295,11 @@ impl<'a> Shared<'a> {
 /// A thread that is started while the other cores are busy for a moment, as they are when a worker wakes another one, shares the
 /// core of who started it, and is left there for longer than a page takes.
 #[cfg(target_os = "linux")]
-mod core {
+mod cores {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    pub fn of_this_thread() -> usize {
+    /// The one that this thread runs on.
+    pub fn current() -> usize {
         sched_getcpu()
     }
 
@@ -316,8 +317,8 @@ mod core {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod core {
-    pub fn of_this_thread() {}
+mod cores {
+    pub fn current() {}
 
     pub fn leave((): ()) {}
 }
