@@ -146,10 +146,14 @@ impl Engine {
         Ok(reclaimed.map(|()| true)?)
     }
 
-    /// Lets the store put in order what was written, if nobody has written since the last call; whether it did. To be called
-    /// every second or so.
+    /// Lets the store put in order what was written, if nobody has written since the last call and nobody is being served;
+    /// whether it did. To be called every second or so.
     pub async fn settle_store(&self) -> Result<bool> {
-        Ok(self.store().settle().await?)
+        match self.load().pace() {
+            // A merge that is begun goes on to its end, and would be in the way of those who ask now.
+            Pace::Gentle => Ok(false),
+            Pace::Full => Ok(self.store().settle().await?),
+        }
     }
 
     /// One tick for one container, all of it.

@@ -298,7 +298,7 @@ impl Node {
         }
     }
 
-    /// Puts in order what was written, once writers have left.
+    /// Puts in order what was written, once writers have left and nobody asks for anything.
     async fn settle_rounds(&self) {
         loop {
             pause(SETTLE_EVERY).await;
