@@ -23,8 +23,8 @@ pub const ACCOUNT: &str = "mayfly";
 /// Properties that the server owns. What a client sends under these names is dropped.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
 
-/// Those that a document always has.
-const ADDED: [&[u8]; 5] = [b"_rid", b"_self", b"_etag", b"_attachments", b"_ts"];
+/// Those that a document always has: all but the number of its commit, which the change feed adds.
+const ADDED: &[&str] = SYSTEM_PROPERTIES.split_at(5).0;
 
 /// Bits of a document's RID for the commit that made it and for its place in that. The commit has the low ones, which come
 /// first in the text: clients put rows of equal rank in the order of these texts, and in the service older ones come
@@ -235,7 +235,8 @@ impl<'a> SystemProperties<'a> {
     /// that JSON lacks.
     pub fn push_row(&self, slot: u16, record: &Record, body: &RawDocument, out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        let is_hidden = |name: &[u8]| name.first() == Some(&b'_') && ADDED.contains(&name);
+        let is_hidden =
+            |name: &[u8]| name.first() == Some(&b'_') && ADDED.iter().any(|added| added.as_bytes() == name);
         out.push(b'{');
         let Some(is_empty) = plain::write_members(body.as_bytes(), is_hidden, write_number, out, 1) else {
             out.truncate(start);

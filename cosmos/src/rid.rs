@@ -105,10 +105,7 @@ impl Rid {
 
     /// The text form of a document's RID, which every row of an answer has twice.
     pub fn document_text(db: u32, coll: u32, number: u64) -> [u8; DOCUMENT_LEN] {
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&db.to_be_bytes());
-        bytes[4..8].copy_from_slice(&(coll | CONTAINER_BIT).to_be_bytes());
-        bytes[8..].copy_from_slice(&(number & CHILD_NUMBER_MAX).to_le_bytes());
+        let bytes = child_bytes(db, coll, ChildKind::Document, number);
         let mut text = [b'='; DOCUMENT_LEN];
         // There is room for what sixteen bytes give.
         let _ = BASE64.encode_slice(bytes, &mut text);
@@ -125,9 +122,7 @@ impl Rid {
             Rid::Container { db, coll } => push_container(&mut bytes, db, coll),
             Rid::UserOrKey { db, number } => push_user(&mut bytes, db, number),
             Rid::Child { db, coll, kind, number } => {
-                push_container(&mut bytes, db, coll);
-                let typed = (number & CHILD_NUMBER_MAX) | (kind as u64) << 60;
-                bytes.extend(typed.to_le_bytes());
+                bytes.extend(child_bytes(db, coll, kind, number));
             }
             Rid::Permission { db, user, number } => {
                 push_user(&mut bytes, db, user);
@@ -203,6 +198,15 @@ impl fmt::Display for Rid {
 /// that hold 4 bytes. Such a text always ends in `==`, so a name is hardly ever taken for one.
 pub fn is_database_rid(segment: &str) -> bool {
     segment.len() == 8 && matches!(Rid::decode(segment), Some(Rid::Database { .. }))
+}
+
+fn child_bytes(db: u32, coll: u32, kind: ChildKind, number: u64) -> [u8; 16] {
+    let typed = (number & CHILD_NUMBER_MAX) | (kind as u64) << 60;
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&db.to_be_bytes());
+    bytes[4..8].copy_from_slice(&(coll | CONTAINER_BIT).to_be_bytes());
+    bytes[8..].copy_from_slice(&typed.to_le_bytes());
+    bytes
 }
 
 fn push_container(bytes: &mut Vec<u8>, db: u32, coll: u32) {

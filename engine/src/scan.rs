@@ -10,6 +10,7 @@
 //!
 //! A scan of entries gives what the index itself says about a document, without its record, wherever the key says all.
 
+mod cores;
 mod count;
 mod in_order;
 mod once;

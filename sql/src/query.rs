@@ -240,10 +240,10 @@ impl<'p> WindowRun<'p> {
         &mut self,
         document: &Document<'_>,
         place: &[u8],
-        number: usize,
+        number: u32,
         size: usize,
     ) -> Result<(), EvalError> {
-        self.stage.stand_in(i64::try_from(number).ok().map(|number| (number, size)));
+        self.stage.stand_in(number, size);
         self.push(document, place, 1)
     }
 

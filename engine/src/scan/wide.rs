@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use super::{
-    Opened, Wanted,
+    Opened, Wanted, cores,
     state::counter,
     walk::{Page, Walk},
 };
@@ -290,37 +290,6 @@ impl<'a> Shared<'a> {
         }
         Ok(done)
     }
-}
-
-/// A thread that is started while the other cores are busy for a moment, as they are when a worker wakes another one, shares the
-/// core of who started it, and is left there for longer than a page takes.
-#[cfg(target_os = "linux")]
-mod cores {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-
-    /// The one that this thread runs on.
-    pub fn current() -> usize {
-        sched_getcpu()
-    }
-
-    /// Moves this thread to any core but this one, if it may use another.
-    pub fn leave(core: usize) {
-        let Ok(mut others) = sched_getaffinity(None) else { return };
-        if core < CpuSet::MAX_CPU {
-            others.unset(core);
-        }
-        if others.count() > 0 {
-            // Where that is refused, pages take longer.
-            let _ = sched_setaffinity(None, &others);
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod cores {
-    pub fn current() {}
-
-    pub fn leave((): ()) {}
 }
 
 /// One page of several that follow each other.

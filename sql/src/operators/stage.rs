@@ -46,7 +46,7 @@ struct Tail<'p> {
     /// Instead of all of these, for a page of a query that has to see all documents.
     collector: Option<Collector>,
     /// What a document that whoever asks keeps is known by, and its size.
-    stand_in: Option<(i64, usize)>,
+    stand_in: Option<(u32, usize)>,
     /// Which sort keys are distances that grow as vectors differ. They are sorted by their negative, so that
     /// the nearest comes first and what has no distance last.
     counts_up: Vec<bool>,
@@ -112,9 +112,9 @@ impl<'p> Stage<'p> {
         }
     }
 
-    /// From now on the row of a document is a number, and weighs so much.
-    pub(crate) fn stand_in(&mut self, known: Option<(i64, usize)>) {
-        self.tail.stand_in = known;
+    /// From now on the row of a document is this number, and weighs so much.
+    pub(crate) fn stand_in(&mut self, number: u32, size: usize) {
+        self.tail.stand_in = Some((number, size));
     }
 
     /// From now on each document stands for so many: see [`Block::merges_alike`].
@@ -321,7 +321,7 @@ impl<'p> Tail<'p> {
         let admits = collector.admits(&keys);
         let (row, size) = match self.stand_in {
             _ if !admits => (Value::Undefined, 0),
-            Some((number, size)) => (Value::Int(number), size),
+            Some((number, size)) => (Value::Int(number.into()), size),
             None => {
                 let row = eval(&block.project, env)?;
                 let size = row.size();

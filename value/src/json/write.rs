@@ -79,13 +79,6 @@ impl<'a> ObjectWriter<'a> {
         Ok(self)
     }
 
-    /// Writes one string field.
-    pub fn field_str(&mut self, name: &str, value: &str) -> &mut Self {
-        self.name(name);
-        write_str(value, self.out);
-        self
-    }
-
     /// Writes one integer field.
     pub fn field_int(&mut self, name: &str, value: i64) -> &mut Self {
         self.name(name);

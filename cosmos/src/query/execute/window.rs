@@ -138,7 +138,8 @@ impl PageRun<'_> {
                     Some(kept) => {
                         let document = Document { body: item.body(), system: &[] };
                         let taken = run.taken();
-                        run.push_known(&document, &item.tie, kept.len(), item.size()).map_err(failed)?;
+                        run.push_known(&document, &item.tie, kept.len() as u32, item.size())
+                            .map_err(failed)?;
                         if run.taken() > taken {
                             kept.push(item);
                         }
