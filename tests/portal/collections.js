@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { READ_ONLY_KEY, axe } from "./harness.js";
+import { READ_ONLY_KEY, axe, comesTo } from "./harness.js";
 
 /** The tests, with the tools of the suite: the server is there only when they run. */
 export function collectionTests({ server, open, done, rows, write }) {
@@ -51,7 +51,7 @@ export function collectionTests({ server, open, done, rows, write }) {
       await page.getByRole("link", { name: "Items", exact: true }).click();
       await page.getByRole("columnheader", { name: "Expires in" }).waitFor();
       await page.getByRole("gridcell", { name: "undated" }).waitFor();
-      assert.equal(await rows(page).count(), 9);
+      await comesTo(9, () => rows(page).count());
       await server().advance(3600);
       await size(page).getByText("1 document", { exact: false }).waitFor();
       await page.waitForFunction(() => document.querySelectorAll(".grid-row").length === 1);
@@ -183,7 +183,7 @@ export function collectionTests({ server, open, done, rows, write }) {
       await write(page, "Filter or pipeline", '{ "user": "ada" }');
       await page.keyboard.press("Shift+Enter");
       await page.getByText("10 documents from queried").waitFor();
-      assert.equal(await rows(page).count(), 10);
+      await comesTo(10, () => rows(page).count());
       await page.getByRole("button", { name: "Plan" }).click();
       await page.getByText("by_user").waitFor();
       await page.getByText("10 documents and 10 keys looked at for 10 documents").waitFor();

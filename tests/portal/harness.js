@@ -1,5 +1,6 @@
 // A real server on the embedded store with a clock that can be moved, and a real browser in front of it.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -8,6 +9,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { isDeepStrictEqual } from "node:util";
 import { CosmosClient } from "@azure/cosmos";
 import { chromium } from "playwright-core";
 
@@ -17,6 +19,8 @@ export const SHOTS = new URL("./shots/", import.meta.url).pathname;
 mkdirSync(SHOTS, { recursive: true });
 
 const BINARY = process.env.MAYFLY_BINARY ?? new URL("../../target/debug/mayfly", import.meta.url).pathname;
+// A machine that is busy with other things needs more patience, not other tests.
+const PATIENCE_MS = Number(process.env.PORTAL_PATIENCE_MS ?? 15_000);
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
@@ -79,8 +83,7 @@ export async function startBrowser() {
 export async function newPage(browser, { width = 1280, height = 800, dark = false, key } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", locale: "en-GB" });
   const page = await context.newPage();
-  // A machine that is busy with other things needs more patience, not other tests.
-  page.setDefaultTimeout(Number(process.env.PORTAL_PATIENCE_MS ?? 15_000));
+  page.setDefaultTimeout(PATIENCE_MS);
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
@@ -94,6 +97,16 @@ export async function newPage(browser, { width = 1280, height = 800, dark = fals
     }, JSON.stringify({ kind: "key", key, readOnly: key === READ_ONLY_KEY }));
   }
   return page;
+}
+
+/**
+ * Asserts what a page comes to show. Playwright waits for elements by itself, but not in `count`, `allTextContents` and
+ * their like, and a page draws a moment after the click or the key.
+ */
+export async function comesTo(expected, read, message) {
+  const end = Date.now() + PATIENCE_MS;
+  while (!isDeepStrictEqual(await read(), expected) && Date.now() < end) await new Promise((next) => setTimeout(next, 20));
+  assert.deepEqual(await read(), expected, message);
 }
 
 /** Serious and critical findings of axe, as texts. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { axe } from "./harness.js";
+import { axe, comesTo } from "./harness.js";
 
 export function itemTests({ server, container, open, done, rows, editor, write }) {
   describe("items", () => {
@@ -78,7 +78,7 @@ export function itemTests({ server, container, open, done, rows, editor, write }
       assert.equal((await store.item("1", "zoë").read()).resource.n, "theirs again");
 
       await write(page, "The item as JSON", '{"id": "1", "pk": "zoë", "n": }');
-      assert.equal(await page.getByRole("button", { name: "Save", exact: true }).isDisabled(), true);
+      await comesTo(true, () => page.getByRole("button", { name: "Save", exact: true }).isDisabled());
       await done(page);
     });
 
@@ -140,17 +140,17 @@ export function itemTests({ server, container, open, done, rows, editor, write }
       assert.deepEqual(await axe(page), []);
       await page.keyboard.press("Escape");
       const titles = () => page.getByRole("columnheader").allTextContents();
-      assert.deepEqual((await titles()).filter(Boolean), ["id", "/pk", "/deep/n", "/other", "Last write", "Expires in"]);
+      await comesTo(["id", "/pk", "/deep/n", "/other", "Last write", "Expires in"], async () => (await titles()).filter(Boolean));
       const order = async () => (await rows(page).allTextContents()).map((text) => text[0]).join("");
       await page.getByRole("button", { name: "Expires in" }).click();
       await page.waitForURL(/sort=expires/);
-      assert.equal(await order(), "213");
+      await comesTo("213", order);
       await page.getByRole("button", { name: "/deep/n" }).click();
       await page.getByRole("button", { name: /^\/deep\/n/ }).click();
       await page.waitForURL(/sort=-/);
       await page.reload();
       await rows(page).nth(2).waitFor();
-      assert.equal(await order(), "231");
+      await comesTo("231", order);
       assert.ok((await titles()).includes("/other"), "kept over a reload");
       await rows(page).nth(0).getByRole("checkbox").click();
       await rows(page).nth(1).getByRole("checkbox").click();
@@ -170,7 +170,7 @@ export function itemTests({ server, container, open, done, rows, editor, write }
       await page.getByRole("button", { name: "Upload items from a file" }).click();
       await file('{"id":"1"}\n{oops');
       await page.getByText(/^Line 2: /).waitFor();
-      assert.equal(await page.getByRole("button", { name: "Upload", exact: true }).isDisabled(), true);
+      await comesTo(true, () => page.getByRole("button", { name: "Upload", exact: true }).isDisabled());
       await file(lines.join("\n"));
       await page.getByRole("button", { name: "Upload 3 items" }).click();
       await page.getByText("2 of 3 written, 1 refused").waitFor();

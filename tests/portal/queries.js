@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { axe } from "./harness.js";
+import { axe, comesTo } from "./harness.js";
 
 export function queryTests({ server, container, open, done, rows, editor, write }) {
   describe("queries", () => {
@@ -23,9 +23,9 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       await page.keyboard.press("Shift+Enter");
       await page.getByText(/^5 rows from query/).waitFor();
       await page.getByRole("button", { name: "Query Stats" }).click();
-      const names = await page.locator(".stats tbody td:first-child").allTextContents();
-      assert.deepEqual(names.slice(0, 4), ["Request Charge", "Showing Results", "Retrieved document count", "Retrieved document size"]);
-      assert.equal(names.length, 15);
+      const names = () => page.locator(".stats tbody td:first-child").allTextContents();
+      await comesTo(15, async () => (await names()).length);
+      assert.deepEqual((await names()).slice(0, 4), ["Request Charge", "Showing Results", "Retrieved document count", "Retrieved document size"]);
       await page.getByRole("button", { name: "Plan" }).click();
       await page.getByText("Reads the index at /n").waitFor();
       await page.getByRole("button", { name: "JSON" }).first().click();
@@ -117,7 +117,7 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       await page.getByRole("button", { name: "Save the query" }).click();
       await page.getByRole("button", { name: "Forget The answer" }).click();
       await page.getByRole("button", { name: "Cancel" }).click();
-      assert.equal(await page.getByRole("combobox", { name: "Open a saved query" }).count(), 0);
+      await comesTo(0, () => page.getByRole("combobox", { name: "Open a saved query" }).count());
       await done(page);
     });
 
@@ -132,7 +132,7 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       await page.getByRole("link", { name: /^other/ }).first().click();
       await page.getByRole("link", { name: "Query", exact: true }).click();
       await page.getByText("Nothing run yet").waitFor();
-      assert.equal(await page.getByRole("gridcell", { name: "mine" }).count(), 0);
+      await comesTo(0, () => page.getByRole("gridcell", { name: "mine" }).count());
       await page.keyboard.press("Shift+Enter");
       await page.getByText(/^1 row from other/).waitFor();
       // Back: what was found there is still there, and is edited there.
@@ -150,7 +150,7 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       await page.getByRole("columnheader", { name: "of" }).waitFor({ state: "detached" });
       await rows(page).first().click();
       await page.getByRole("heading", { name: "Row 1" }).waitFor();
-      assert.equal(await page.getByRole("link", { name: "Open the item" }).count(), 0);
+      await comesTo(0, () => page.getByRole("link", { name: "Open the item" }).count());
       await done(page);
     });
 
@@ -166,7 +166,7 @@ export function queryTests({ server, container, open, done, rows, editor, write 
       await page.getByRole("button", { name: "Query Stats" }).click();
       await page.waitForURL(/view=stats/);
       await page.reload();
-      assert.equal(await page.getByRole("button", { name: "Query Stats" }).getAttribute("aria-pressed"), "true");
+      await comesTo("true", () => page.getByRole("button", { name: "Query Stats" }).getAttribute("aria-pressed"));
       await done(page);
     });
   });

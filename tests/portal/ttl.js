@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { axe } from "./harness.js";
+import { axe, comesTo } from "./harness.js";
 
 export function ttlTests({ server, database, container, open, done, rows }) {
   describe("time to live", () => {
@@ -34,7 +34,7 @@ export function ttlTests({ server, database, container, open, done, rows }) {
       await page.getByText("Now: Off").waitFor();
       assert.equal(await ttl(), undefined);
       await page.locator(".history li").nth(2).waitFor();
-      assert.deepEqual(await page.locator(".history b").allTextContents(), ["Off", "On (no default)", "On, 1 h 30 min"]);
+      await comesTo(["Off", "On (no default)", "On, 1 h 30 min"], () => page.locator(".history b").allTextContents());
       await done(page);
     });
 
@@ -44,7 +44,7 @@ export function ttlTests({ server, database, container, open, done, rows }) {
       await page.getByRole("radio", { name: "On", exact: true }).check();
       for (const text of ["", "0", "-5", "soon", "2147483648"]) {
         await page.getByLabel("Time to live", { exact: true }).fill(text);
-        assert.equal(await page.getByRole("button", { name: /^Save/ }).count(), 0, text);
+        await comesTo(0, () => page.getByRole("button", { name: /^Save/ }).count(), text);
       }
       await page.getByLabel("Time to live", { exact: true }).fill("2147483647");
       await page.getByRole("button", { name: "Save", exact: true }).waitFor();
@@ -88,10 +88,10 @@ export function ttlTests({ server, database, container, open, done, rows }) {
       await page.getByTestId("container-size").filter({ hasText: "7 documents" }).waitFor();
       await page.getByRole("link", { name: "Items", exact: true }).click();
       await rows(page).nth(6).waitFor();
-      assert.equal(await rows(page).count(), 7);
+      await comesTo(7, () => rows(page).count());
       await server().advance(3600);
       await page.getByTestId("container-size").filter({ hasText: "3 documents" }).waitFor();
-      await page.waitForFunction(() => document.querySelectorAll(".grid-row").length === 3);
+      await comesTo(3, () => rows(page).count());
       await done(page);
     });
 
@@ -101,19 +101,19 @@ export function ttlTests({ server, database, container, open, done, rows }) {
       const page = await open("c/shop/forecast/ttl");
       const forecast = page.getByRole("region", { name: "Forecast" });
       await forecast.getByText("7 documents will expire within 24 hours").waitFor();
-      assert.match(await forecast.locator("figcaption").textContent(), /: 4, 3, 0, 0/);
+      await forecast.locator("figcaption").filter({ hasText: /: 4, 3, 0, 0/ }).waitFor({ state: "attached" });
       await forecast.locator("canvas").waitFor();
       await forecast.getByRole("button", { name: "By day" }).click();
       await forecast.getByText("9 documents will expire within 30 days").waitFor();
       await page.waitForURL(/by=day/);
-      assert.match(await forecast.locator("figcaption").textContent(), /: 7, 0, 2, 0/);
+      await forecast.locator("figcaption").filter({ hasText: /: 7, 0, 2, 0/ }).waitFor({ state: "attached" });
       const purge = page.getByRole("region", { name: "Purge" });
       const fact = (name) => purge.locator(".fact").filter({ hasText: name }).locator("dd");
       assert.match(await fact("Purged").textContent(), /^0/);
       await server().advance(1800);
       await fact("Purged").getByText(/^4/).waitFor();
-      assert.match(await fact("Backlog").textContent(), /^0/);
-      assert.match(await fact("Lag").textContent(), /^0 s/);
+      await fact("Backlog").getByText(/^0/).waitFor();
+      await fact("Lag").getByText(/^0 s/).waitFor();
       await forecast.getByText("5 documents will expire within 30 days").waitFor();
       await done(page);
     });
