@@ -24,6 +24,9 @@ use crate::{
 pub static EXPIRES_AT: hyper::header::HeaderName =
     hyper::header::HeaderName::from_static("x-mayfly-expires-at");
 
+/// Room for what an answer adds to an item.
+const ADDED_BYTES: usize = 512;
+
 /// The container of an item operation, and the logical partition in it.
 struct Scope {
     database: Arc<Database>,
@@ -199,15 +202,15 @@ async fn write(call: &Call<'_>, scope: &Scope, operation: Operation) -> Answer {
 }
 
 fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome, lsn: u64) -> Answer {
-    let mut reply = Reply::empty(status);
+    let wants_body =
+        status != StatusCode::NOT_MODIFIED && (outcome.effect == Effect::Read || !call.wants_minimal());
+    let mut body = Vec::new();
+    if let (Some(record), true) = (&outcome.record, wants_body) {
+        body.reserve(record.size() as usize + ADDED_BYTES);
+        resource::push_document(call.engine, &scope.container, scope.slot(), record, &mut body)?;
+    }
+    let mut reply = Reply::json(status, body);
     if let Some(record) = &outcome.record {
-        let wants_body =
-            status != StatusCode::NOT_MODIFIED && (outcome.effect == Effect::Read || !call.wants_minimal());
-        if wants_body {
-            let mut body = Vec::with_capacity(record.size() as usize + 512);
-            resource::push_document(call.engine, &scope.container, scope.slot(), record, &mut body)?;
-            reply = Reply::json(status, body);
-        }
         reply.set_text(&headers::ETAG, call.engine.etag(&scope.container, scope.slot(), record).to_text());
         let lsn = HeaderValue::from(record.lsn);
         reply.set_value(&headers::ITEM_LSN, lsn.clone());

@@ -154,7 +154,8 @@ impl Source<'_> {
         let page =
             engine.scan_where(container, access, *direction, position, limit, self.now, wanted).await?;
         let by_write = matches!(access, Access::Writes(_));
-        let items = page.found.into_iter().map(|found| {
+        let mut items = Vec::with_capacity(page.found.len());
+        for found in page.found {
             let tie = match by_write {
                 true => write_tie(&found.record),
                 false => found.document.clone(),
@@ -163,9 +164,8 @@ impl Source<'_> {
                 Cow::Borrowed(_) => Origin::Found(found),
                 Cow::Owned(item) => Origin::Shown(found, item),
             };
-            Ok(Item { tie, times: 1, origin })
-        });
-        let items = items.collect::<Result<_, ApiError>>()?;
+            items.push(Item { tie, times: 1, origin });
+        }
         let (walked, refused, refused_bytes) = (page.scanned, page.refused, page.refused_bytes);
         let items = Items { items, next: page.next, walked, refused, refused_bytes };
         Ok(if is_sifted { items } else { self.sifted(items) })

@@ -16,8 +16,9 @@ impl RowTexts {
         Self { start: text.len(), text, ends: Vec::new() }
     }
 
-    /// Makes room for so many bytes of rows.
-    pub fn reserve(&mut self, bytes: usize) {
+    /// Makes room for so many rows, of so many bytes together.
+    pub fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.ends.reserve(rows);
         self.text.reserve(bytes);
     }
 

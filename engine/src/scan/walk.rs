@@ -266,7 +266,10 @@ impl Walk<'_> {
         page: &mut Page,
     ) -> Result<Vec<Row>> {
         page.scanned += rows.len();
-        let mut alive: Vec<Row> = Vec::new();
+        let mut alive: Vec<Row> = match self.merged {
+            Merged::Alike => Vec::new(),
+            Merged::No => Vec::with_capacity(rows.len()),
+        };
         let last = rows.last().map(|(key, _)| key.clone());
         let mut is_past_cut = false;
         for (key, value) in rows {
@@ -310,11 +313,10 @@ impl Walk<'_> {
         rows: Vec<(Shard, Row)>,
         page: &mut Page,
     ) -> Result<()> {
-        let missing: Vec<Key> = rows
-            .iter()
-            .filter(|(_, row)| row.content.is_none())
-            .map(|(shard, row)| row.record_key(*shard))
-            .collect();
+        let wanting = rows.iter().filter(|(_, row)| row.content.is_none());
+        let mut missing: Vec<Key> = Vec::with_capacity(wanting.clone().count());
+        missing.extend(wanting.map(|(shard, row)| row.record_key(*shard)));
+        page.found.reserve(rows.len());
         let mut fetched = match missing.is_empty() {
             true => Vec::new(),
             false => self.snapshot.get_many(&missing).await?,
@@ -516,7 +518,10 @@ pub(super) struct Page {
 impl Page {
     /// Adds what another slot gave.
     fn add(&mut self, other: Self) {
-        self.found.extend(other.found);
+        match self.found.is_empty() {
+            true => self.found = other.found,
+            false => self.found.extend(other.found),
+        }
         self.scanned += other.scanned;
         self.bytes += other.bytes;
         self.refused += other.refused;

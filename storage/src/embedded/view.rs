@@ -37,6 +37,11 @@ use crate::{
 /// 0.5 to 4 µs (bench). Smaller ones are done before another thread could take over.
 const INLINE_ROWS_MAX: usize = 1024;
 
+/// Rows that a page has room for from the start, and what their keys are about as long as: enough for most questions, and
+/// little to make in vain.
+const ROWS_AT_FIRST: usize = 16;
+const KEY_BYTES: usize = 64;
+
 /// Rows whose keys share a buffer: whoever keeps a row of a page keeps this many keys, and not all.
 const KEYS_TOGETHER: usize = 64;
 
@@ -279,7 +284,9 @@ fn fill(page: &mut Page, rows: &mut dyn Iterator<Item = Guard>, limit: PageLimit
 
 /// The same, with keys that share buffers.
 fn fill_from(page: &mut Page, rows: &mut Rows<'_>, limit: PageLimit) -> lsm_tree::Result<()> {
-    let (mut bytes, mut keys, mut ends) = (0, Vec::new(), Vec::new());
+    let room = limit.rows.min(ROWS_AT_FIRST);
+    page.rows.reserve(room);
+    let (mut bytes, mut keys, mut ends) = (0, Vec::with_capacity(room * KEY_BYTES), Vec::with_capacity(room));
     while rows.has_next()? {
         if !page.rows.is_empty() && limit.is_reached(page.rows.len(), bytes) {
             page.more = true;
@@ -356,7 +363,14 @@ impl Snapshot for View {
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Bytes>>>> {
-        Box::pin(async move { unhurried(keys.len(), || keys.iter().map(|key| self.get(key)).collect()) })
+        let get_all = move || {
+            let mut values = Vec::with_capacity(keys.len());
+            for key in keys {
+                values.push(self.get(key)?);
+            }
+            Ok(values)
+        };
+        Box::pin(async move { unhurried(keys.len(), get_all) })
     }
 
     fn scan<'a>(

@@ -60,14 +60,18 @@ impl Rows {
 
     /// Makes room for the rows of some documents: about as many bytes as those have.
     pub(super) fn make_room<'i>(&mut self, items: impl Iterator<Item = &'i Item>) {
-        let bytes = items.map(|item| item.size() + ADDED_BYTES).sum();
-        self.rows.reserve(min(bytes, PAGE_BYTES_MAX));
+        let (mut rows, mut bytes) = (0, 0);
+        for item in items {
+            rows += 1;
+            bytes += item.size() + ADDED_BYTES;
+        }
+        self.rows.reserve(rows, min(bytes, PAGE_BYTES_MAX));
     }
 
     /// Takes all of some rows.
     pub(super) fn add_all(&mut self, rows: &[Value<'_>]) {
         // Text and bytes of a value are about as long.
-        self.rows.reserve(min(rows.iter().map(Value::size).sum(), PAGE_BYTES_MAX));
+        self.rows.reserve(rows.len(), min(rows.iter().map(Value::size).sum(), PAGE_BYTES_MAX));
         rows.iter().for_each(|row| self.add(row));
     }
 
