@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::{TryStreamExt as _, stream::FuturesUnordered};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -32,8 +33,10 @@ pub struct Outcome {
 pub fn run(port: u16, requests: &Requests, connections: usize, time: Duration) -> io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let start = Instant::now();
+    // Not joined: that would look at all connections whenever one has an answer.
     let all = (0..connections).map(|connection| one(port, requests, connection, start + time));
-    let done = runtime.block_on(futures_util::future::try_join_all(all))?;
+    let all = all.collect::<FuturesUnordered<_>>();
+    let done: Vec<_> = runtime.block_on(all.try_collect())?;
     let elapsed = start.elapsed();
     let mut latencies = Latencies::default();
     let mut refused = Vec::new();

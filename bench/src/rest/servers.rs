@@ -4,9 +4,14 @@ use std::{
     io::{self, BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use crate::processes;
+
+/// How long a server may take to end by itself: ten seconds.
+const ENDING_TRIES: u32 = 200;
+const ENDING_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running server.
 pub struct Server {
@@ -97,7 +102,7 @@ impl Server {
             if tries > 100 {
                 return Err(error);
             }
-            std::thread::park_timeout(std::time::Duration::from_millis(50));
+            std::thread::park_timeout(Duration::from_millis(50));
         }
         Ok(())
     }
@@ -125,7 +130,15 @@ impl Server {
 }
 
 impl Drop for Server {
+    /// Asks it to end before it is made to: one that counts what it does writes that down at its end.
     fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        for _ in 0..ENDING_TRIES {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::park_timeout(ENDING_PAUSE);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
