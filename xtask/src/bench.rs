@@ -1,14 +1,39 @@
 //! `cargo xtask bench NAME [ARGS]`: builds and runs one benchmark. `docs/performance.md` says what they measure.
 
-use std::{ffi::OsString, process::Command};
+use std::{ffi::OsString, path::Path, process::Command};
 
 use crate::{
     server,
     shell::{self, Result, cargo, failure, root},
 };
 
+/// Those that run the server's binary, which is another package's.
+const MEASURES_SERVER: [&str; 5] = ["connections", "mongo", "query", "rest", "start"];
+
 /// Runs the binary `name` of the crate `bench/`.
 pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
+    check_name(name)?;
+    let mut prepared = Vec::new();
+    if MEASURES_SERVER.contains(&name) && !arguments.contains(&"--mayfly") {
+        prepared.extend(["--mayfly".into(), server::build()?.into()]);
+    }
+    if matches!(name, "rest" | "query") {
+        prepared.extend(peer());
+    }
+    start(name, &prepared, arguments)
+}
+
+/// Runs a bench that measures the server with this one, and without the peer.
+pub fn run_with(server: &Path, name: &str, arguments: &[&str]) -> Result<()> {
+    start(name, &["--mayfly".into(), server.into()], arguments)
+}
+
+fn start(name: &str, prepared: &[OsString], arguments: &[&str]) -> Result<()> {
+    let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
+    shell::run(command.args(prepared).args(arguments))
+}
+
+fn check_name(name: &str) -> Result<()> {
     if !root().join("bench/Cargo.toml").is_file() {
         return failure("there is no crate `bench/` in this version, so there are no benchmarks");
     }
@@ -16,29 +41,19 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<()> {
     if !known.iter().any(|binary| binary == name) {
         return failure(format!("there is no benchmark `{name}`; there are: {}", known.join(", ")));
     }
-    if matches!(name, "start" | "mongo" | "connections") {
-        // It measures the server itself, which is another package's binary.
-        server::build()?;
-    }
-    let mut prepared = Vec::new();
-    if name == "rest" || name == "query" {
-        prepared = prepare_peers()?;
-    }
-    let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
-    shell::run(command.args(prepared).args(arguments))
+    Ok(())
 }
 
-/// The benches over HTTP run the server's binary, and beside it a peer where there is npm.
-fn prepare_peers() -> Result<Vec<OsString>> {
-    server::build()?;
+/// The flag that names the JavaScript peer, where there is npm.
+fn peer() -> Vec<OsString> {
     let folder = root().join("bench/peer");
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
     if !folder.join("node_modules").is_dir() && shell::run(&mut npm).is_err() {
         println!("no npm, no peer");
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    Ok(vec!["--peer".into(), folder.into()])
+    vec!["--peer".into(), folder.into()]
 }
 
 /// The names of the crate's binaries: those its manifest lists, and the files of `src/bin`.

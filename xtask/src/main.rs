@@ -9,6 +9,7 @@ mod clients;
 mod conformance;
 mod crash;
 mod differences;
+mod dist;
 mod docs;
 mod machine;
 mod mongo;
@@ -33,6 +34,7 @@ cargo xtask tidy                the rules of the house that no compiler keeps
 cargo xtask docs                write what is generated in docs/
 cargo xtask portal              build the web portal into portal/assets
 cargo xtask bench NAME [ARGS]   a benchmark, built for release
+cargo xtask dist                the binary to give to people, laid out by what the benches ask
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), scale (several
 nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), mongo-tools
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["portal"] => portal::build(),
+        ["dist"] => dist::build(),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),
         _ => {
             eprint!("{USAGE}");
