@@ -26,6 +26,9 @@ pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachment
 /// Those that a document always has: all but the number of its commit, which the change feed adds.
 const ADDED: &[&str] = SYSTEM_PROPERTIES.split_at(5).0;
 
+/// What a document weighs more as JSON text, about: most of it is what the server adds.
+pub const ADDED_BYTES: usize = 256;
+
 /// Bits of a document's RID for the commit that made it and for its place in that. The commit has the low ones, which come
 /// first in the text: clients put rows of equal rank in the order of these texts, and in the service older ones come
 /// first then, whichever range they are in.

@@ -119,7 +119,7 @@ impl Rid {
         let mut bytes = Vec::with_capacity(20);
         match *self {
             Rid::Database { db } => bytes.extend(db.to_be_bytes()),
-            Rid::Container { db, coll } => push_container(&mut bytes, db, coll),
+            Rid::Container { db, coll } => bytes.extend(container_bytes(db, coll)),
             Rid::UserOrKey { db, number } => push_user(&mut bytes, db, number),
             Rid::Child { db, coll, kind, number } => {
                 bytes.extend(child_bytes(db, coll, kind, number));
@@ -129,7 +129,7 @@ impl Rid {
                 bytes.extend(number.to_le_bytes());
             }
             Rid::Attachment { db, coll, document, number } => {
-                push_container(&mut bytes, db, coll);
+                bytes.extend(container_bytes(db, coll));
                 bytes.extend((document & CHILD_NUMBER_MAX).to_le_bytes());
                 bytes.extend(number.to_be_bytes());
             }
@@ -203,15 +203,13 @@ pub fn is_database_rid(segment: &str) -> bool {
 fn child_bytes(db: u32, coll: u32, kind: ChildKind, number: u64) -> [u8; 16] {
     let typed = (number & CHILD_NUMBER_MAX) | (kind as u64) << 60;
     let mut bytes = [0; 16];
-    bytes[..4].copy_from_slice(&db.to_be_bytes());
-    bytes[4..8].copy_from_slice(&(coll | CONTAINER_BIT).to_be_bytes());
+    bytes[..8].copy_from_slice(&container_bytes(db, coll));
     bytes[8..].copy_from_slice(&typed.to_le_bytes());
     bytes
 }
 
-fn push_container(bytes: &mut Vec<u8>, db: u32, coll: u32) {
-    bytes.extend(db.to_be_bytes());
-    bytes.extend((coll | CONTAINER_BIT).to_be_bytes());
+fn container_bytes(db: u32, coll: u32) -> [u8; 8] {
+    (u64::from(db) << 32 | u64::from(coll | CONTAINER_BIT)).to_be_bytes()
 }
 
 fn push_user(bytes: &mut Vec<u8>, db: u32, number: u32) {

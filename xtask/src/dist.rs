@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    bench,
+    bench, server,
     shell::{Failure, Result, cargo, need, run, target},
 };
 
@@ -43,7 +43,7 @@ pub fn build() -> Result<()> {
     }
     run(Command::new(merger).args(["merge", "--sparse", "--output"]).args([&merged, &counts]))?;
     let guided = compile(&folder.join("guided"), "use", &merged)?;
-    let binary = folder.join(format!("mayfly{}", std::env::consts::EXE_SUFFIX));
+    let binary = folder.join(server::file_name());
     fs::copy(guided, &binary)?;
     println!("built {}", binary.display());
     Ok(())
@@ -57,7 +57,7 @@ fn compile(folder: &Path, what: &str, profile: &Path) -> Result<PathBuf> {
     command.env("CARGO_TARGET_DIR", folder);
     command.env("RUSTFLAGS", format!("-Cprofile-{what}={}", profile.display()));
     run(&mut command)?;
-    Ok(folder.join(host).join("release").join(format!("mayfly{}", std::env::consts::EXE_SUFFIX)))
+    Ok(folder.join(host).join("release").join(server::file_name()))
 }
 
 /// The compiler's own (`rustup component add llvm-tools`), or else Debian's.

@@ -28,7 +28,12 @@ pub fn binary() -> PathBuf {
     if let Some(given) = std::env::var_os(BINARY) {
         return given.into();
     }
-    target().join("release").join(format!("mayfly{}", std::env::consts::EXE_SUFFIX))
+    target().join("release").join(file_name())
+}
+
+/// What the binary is called.
+pub fn file_name() -> String {
+    format!("mayfly{}", std::env::consts::EXE_SUFFIX)
 }
 
 /// A running server.

@@ -9,9 +9,9 @@ use std::{
 
 use crate::processes;
 
-/// How long a server may take to end by itself: ten seconds.
-const ENDING_TRIES: u32 = 200;
-const ENDING_PAUSE: Duration = Duration::from_millis(50);
+/// Between two looks at a server that is starting or ending, and how many there are at most.
+const PAUSE: Duration = Duration::from_millis(50);
+const LOOKS_MAX: usize = 200;
 
 /// A running server.
 pub struct Server {
@@ -99,10 +99,10 @@ impl Server {
         let mut tries = 0;
         while let Err(error) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
             tries += 1;
-            if tries > 100 {
+            if tries > LOOKS_MAX {
                 return Err(error);
             }
-            std::thread::park_timeout(Duration::from_millis(50));
+            std::thread::park_timeout(PAUSE);
         }
         Ok(())
     }
@@ -133,11 +133,11 @@ impl Drop for Server {
     /// Asks it to end before it is made to: one that counts what it does writes that down at its end.
     fn drop(&mut self) {
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        for _ in 0..ENDING_TRIES {
+        for _ in 0..LOOKS_MAX {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::park_timeout(ENDING_PAUSE);
+            std::thread::park_timeout(PAUSE);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -24,9 +24,6 @@ use crate::{
 pub static EXPIRES_AT: hyper::header::HeaderName =
     hyper::header::HeaderName::from_static("x-mayfly-expires-at");
 
-/// Room for what an answer adds to an item.
-const ADDED_BYTES: usize = 512;
-
 /// The container of an item operation, and the logical partition in it.
 struct Scope {
     database: Arc<Database>,
@@ -206,7 +203,7 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
         status != StatusCode::NOT_MODIFIED && (outcome.effect == Effect::Read || !call.wants_minimal());
     let mut body = Vec::new();
     if let (Some(record), true) = (&outcome.record, wants_body) {
-        body.reserve(record.size() as usize + ADDED_BYTES);
+        body.reserve(record.size() as usize + resource::ADDED_BYTES);
         resource::push_document(call.engine, &scope.container, scope.slot(), record, &mut body)?;
     }
     let mut reply = Reply::json(status, body);

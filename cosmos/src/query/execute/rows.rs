@@ -12,14 +12,11 @@ use crate::{
         texts::RowTexts,
         token::{From, Token},
     },
-    resource::container_rid,
+    resource::{ADDED_BYTES, container_rid},
 };
 
 /// Documents taken at first where a few may be enough.
 const FIRST_ROWS: usize = 16;
-
-/// What a document weighs more as JSON text, about: most of it is what the server adds.
-const ADDED_BYTES: usize = 256;
 
 /// A page in the making.
 pub(super) struct Rows {
