@@ -46,6 +46,9 @@ use crate::{
 /// Attempts at a request while other nodes change the catalog.
 const CATALOG_ATTEMPTS: usize = 5;
 
+/// Attempts at a refusal within one second.
+const SECOND_ATTEMPTS: usize = 3;
+
 /// The most a request may weigh. A document of 2 MB and its envelope fit.
 const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 64 * 1024;
 
@@ -168,28 +171,47 @@ impl Cosmos {
                 timeout(self.body_timeout, read_body(body)).await.map_err(|_| ApiError::body_too_slow())??
             }
         };
-        let now = self.engine.now().await?;
         let host = host(parts, headers);
         let base_url_len = [scheme, "://", host, "/"].map(str::len).iter().sum();
         let location = [scheme, "://", host, "/", parts.uri.path().trim_start_matches('/')].concat();
-        let call = Call {
+        let mut call = Call {
             engine: &self.engine,
             address: &address,
             headers: *headers,
             body: &body,
-            now,
+            now: self.engine.now().await?,
             base_url: &location[..base_url_len],
             activity_id,
             keys: &self.keys,
             grant: grant.as_ref(),
         };
-        let mut reply = self.by_current_catalog(&call, route).await?;
+        let mut reply = self.within_its_second(&mut call, route).await?;
         session::stamp(&call, &mut reply).await?;
-        if reply.status() != StatusCode::NOT_MODIFIED && !reply.has(&headers::HTTP_DATE) {
-            reply.set_value(&headers::HTTP_DATE, http_date::header(now.seconds()));
+        if reply.status() != StatusCode::NOT_MODIFIED {
+            reply.set_value(&headers::HTTP_DATE, http_date::header(call.now.seconds()));
         }
         reply.set_text(&headers::CONTENT_LOCATION, location);
         Ok(reply)
+    }
+
+    /// Answers; and again if it found something missing or in the way and another second has begun meanwhile, as it has where
+    /// the store was waited for or another node is ahead. What has expired since may be the reason, so the answer is made
+    /// right for the second that it bears. Nothing was written that could be written twice.
+    async fn within_its_second(&self, call: &mut Call<'_>, route: &Route) -> Result<Reply, ApiError> {
+        let mut attempt = 0;
+        loop {
+            let answer = self.by_current_catalog(call, route).await;
+            let status = answer.as_ref().map_or_else(|error| error.status, |reply| reply.status().as_u16());
+            if !matches!(status, 404 | 409 | 412) || attempt == SECOND_ATTEMPTS {
+                return answer;
+            }
+            let later = self.engine.now().await?;
+            if later.seconds() == call.now.seconds() {
+                return answer;
+            }
+            call.now = later;
+            attempt += 1;
+        }
     }
 
     /// Answers by the catalog as it is. Where several nodes share a store, this one's may be old: what it is asked about

@@ -31,6 +31,7 @@ pub mod mongo;
 pub mod node;
 mod prompt;
 pub mod respond;
+mod ripening;
 pub mod routes;
 pub mod run;
 pub mod samples;

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use hyper::{Request, body::Incoming};
 use mayfly_cosmos::{Cosmos, Options, auth::Keys};
 use mayfly_engine::{
-    AdjustableClock, Clock, Engine, Error, SystemClock, aside,
+    AdjustableClock, Clock, Engine, Error, Purged, SystemClock, aside,
     clock::{Stopwatch, pause},
     ids::{self, Ids, RandomIds},
 };
@@ -37,6 +37,7 @@ use crate::{
     data_dir, disk,
     gauges::Gauges,
     metrics::{Metrics, MetricsSource},
+    ripening::Ripening,
     samples::{self, Samples},
     server_clock::ServerClock,
     settings::{Durability, MongoTopology, Store as StoreKind},
@@ -278,8 +279,9 @@ impl Node {
     }
 
     async fn purge_rounds(&self) {
+        let mut ripening = Ripening::default();
         loop {
-            self.purge_round().await;
+            self.purge_round(&mut ripening).await;
         }
     }
 
@@ -307,13 +309,9 @@ impl Node {
     }
 
     /// One tick of purge, and the rest after it.
-    async fn purge_round(&self) {
+    async fn purge_round(&self, ripening: &mut Ripening) {
         let watch = Stopwatch::start();
-        let purged = match self.engine.now().await {
-            Ok(now) => self.engine.purge(now, self.engine.load().pace()).await,
-            Err(error) => Err(error),
-        };
-        match purged {
+        match self.purge(ripening).await {
             Ok(purged) if purged.more => {
                 let behind = self.behind.lock().get_or_insert_with(Stopwatch::start).elapsed();
                 self.engine.load().give_way(watch.elapsed(), behind).await;
@@ -323,7 +321,8 @@ impl Node {
                 self.caught_up.notify_one();
                 self.gauges.refresh(&self.engine).await;
                 let next = purged.next.map_or(REST_MAX, |at| {
-                    Duration::from_millis(at.0.saturating_sub(self.engine.clock().now().0))
+                    let ahead = Duration::from_millis(at.0.saturating_sub(self.engine.clock().now().0));
+                    ripening.until(at, self.uptime.elapsed()).unwrap_or(ahead)
                 });
                 pause(next.clamp(Duration::from_millis(20), REST_MAX)).await;
             }
@@ -331,6 +330,14 @@ impl Node {
                 self.log_failure("purge", failed);
                 pause(REST_MAX).await;
             }
+        }
+    }
+
+    async fn purge(&self, ripening: &mut Ripening) -> Result<Purged, Error> {
+        ripening.add(self.engine.now().await?, self.uptime.elapsed());
+        match ripening.ripe(self.uptime.elapsed()) {
+            Some(ripe) => self.engine.purge(ripe, self.engine.load().pace()).await,
+            None => Ok(Purged::default()),
         }
     }
 

@@ -109,6 +109,13 @@ impl World {
         Self::at(Ground::Given(store), clock, None).await
     }
 
+    /// Another engine on the same store, whose clock is ahead by so many seconds.
+    pub async fn neighbour(&self, ahead: u64) -> Self {
+        let (_, store) = self.open.as_ref().expect("a world is open while anybody can look at it");
+        let clock = Timestamp::from_seconds(self.clock_seconds() + ahead);
+        Self::on(store.clone(), clock).await.expect("a store that is open opens")
+    }
+
     async fn at(ground: Ground, clock: Timestamp, mass: Option<u64>) -> Result<Self> {
         let clock = Arc::new(AdjustableClock::frozen(clock));
         let mut world = Self { ground, clock, ids: Arc::default(), mass, open: None };

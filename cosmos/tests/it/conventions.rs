@@ -1,5 +1,6 @@
 //! What tools around the emulators count on.
 
+use mayfly_cosmos::http_date;
 use serde_json::json;
 
 use crate::harness::*;
@@ -44,4 +45,20 @@ async fn the_clients_activity_id_comes_back() {
     assert!(answer.message().contains(&format!("ActivityId: {id}")));
     let own = account.get("/dbs", &[("x-ms-activity-id", "no id\u{7f}".trim_end_matches('\u{7f}'))]).await;
     assert_eq!(own.header("x-ms-activity-id").len(), 36);
+}
+
+/// Whoever is refused can tell by `date` whether what it knows of had expired: to the second, also where the time of the
+/// request was too late for what another node had written.
+#[tokio::test]
+async fn ttl_07_a_refusal_bears_the_second_it_was_decided_at() {
+    let account = Account::new().await;
+    account.container(json!({ "defaultTtl": 1 }), &[]).await.ok();
+    account.item(json!({ "id": "a", "pk": "p" })).await.ok();
+    let ahead = account.world.neighbour(1).await;
+    ahead.create("c", r#"{"id":"b","pk":"p"}"#).await.unwrap();
+
+    let replaced = json!({ "id": "a", "pk": "p", "n": 2 }).to_string();
+    let gone = account.send("PUT", "/dbs/db/colls/c/docs/a", &[(PK, "[\"p\"]")], replaced).await;
+    let decided = http_date::format(account.world.clock_seconds() + 1);
+    assert_eq!((gone.status, gone.header("date")), (404, decided.as_str()));
 }

@@ -1,7 +1,10 @@
 //! What the server says about itself, its containers and their time to live.
 
+use std::time::Duration;
+
 use super::{Administered, READ_ONLY_KEY};
 use mayfly_cosmos::auth::EMULATOR_KEY;
+use mayfly_engine::clock::Stopwatch;
 use serde_json::{Value, json};
 
 /// A container with a default of an hour: two documents that follow it, one with its own ttl, one pinned.
@@ -162,4 +165,14 @@ async fn the_clock_moves_forward_where_it_may() {
     let fixed = Administered::start_with("").await;
     assert_eq!(fixed.ok("GET", "clock", "").await["adjustable"], false);
     assert_eq!(fixed.ask(Some(EMULATOR_KEY), "POST", "clock", move_on).await.0, 403);
+}
+
+/// 18. Purge changes no answer: not that of a request either which was told the second before and looks a moment later.
+#[tokio::test]
+async fn ttl_18_purge_comes_a_second_after_expiry() {
+    let it = carts(r#","defaultTtl":3600"#).await;
+    let watch = Stopwatch::start();
+    it.advance(3600).await;
+    while documents(&it.ok("GET", "ttl/shop/carts", "").await["purged"]) < 2 {}
+    assert!(watch.elapsed() >= Duration::from_secs(1), "purged after {:?}", watch.elapsed());
 }
