@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
 pub mod documents;
+pub mod http;
 pub mod latency;
 pub mod mongo;
 pub mod mongod;

@@ -4,6 +4,7 @@
 //! `fsync` off while documents are loaded. Clients that are compared with clients of Mayfly come by TCP, as those do.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -11,7 +12,10 @@ use std::{
 
 use tokio_postgres::{Client, NoTls};
 
-use crate::processes;
+use crate::{processes, query::prepared::Prepared};
+
+/// Who may come without a password.
+const USER: &str = "bench";
 
 /// A running instance.
 pub struct Postgres {
@@ -62,7 +66,7 @@ impl Postgres {
         _ = Command::new("chown").arg("postgres").arg(dir.path()).stderr(Stdio::null()).status();
         let data = dir.path().join("data");
         let mut initdb = command(&folder.join("initdb"));
-        initdb.arg("-D").arg(&data).args(["-U", "bench", "-A", "trust"]);
+        initdb.arg("-D").arg(&data).args(["-U", USER, "-A", "trust"]);
         let made = initdb.stdout(Stdio::null()).output().map_err(|error| error.to_string())?;
         if !made.status.success() {
             return Err(String::from_utf8_lossy(&made.stderr).into_owned());
@@ -101,9 +105,14 @@ impl Postgres {
         Some(running + processes::ended_children_seconds(first)?)
     }
 
+    /// A statement on a connection of its own.
+    pub async fn prepared(&self, sql: &str) -> io::Result<Prepared> {
+        Prepared::new(self.port, USER, sql).await
+    }
+
     /// Where it is, by a socket in the file system.
     pub fn socket_url(&self) -> String {
-        format!("postgres:///postgres?user=bench&port={}&host={}", self.port, self.dir.path().display())
+        format!("postgres:///postgres?user={USER}&port={}&host={}", self.port, self.dir.path().display())
     }
 
     /// Where it is, by TCP.
@@ -113,7 +122,7 @@ impl Postgres {
 }
 
 fn tcp_url(port: u16) -> String {
-    format!("postgres://bench@127.0.0.1:{port}/postgres")
+    format!("postgres://{USER}@127.0.0.1:{port}/postgres")
 }
 
 impl Drop for Postgres {

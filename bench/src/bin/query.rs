@@ -7,7 +7,8 @@
 //! ```
 //!
 //! All are asked over one connection, one question after the other, in turns. PostgreSQL's statements are prepared;
-//! the others get a text each time, as their clients send it.
+//! the others get a text each time, as their clients send it. All answers are read to their end and not looked into: the
+//! time is that of the servers, and a client of either kind adds its own.
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
 use std::{
@@ -18,15 +19,16 @@ use std::{
 
 use clap::Parser;
 use mayfly_bench::{
+    http::Connection,
     median, postgres,
     query::{
         client::{self, Client},
+        prepared::Prepared,
         questions::{QUESTIONS, Question, document},
         search::{DIMENSIONS, nearest, questions},
     },
     rest::servers::Server,
 };
-use tokio_postgres::{Statement, types::ToSql};
 
 #[derive(Parser)]
 struct Options {
@@ -78,8 +80,7 @@ enum Part {
     Search,
 }
 
-// On one thread: a driver and who asks it are two tasks, and to hand each question and answer over between threads would take
-// longer than some answers do, for every server alike.
+// On one thread: to hand a question or an answer over to another would take longer than some answers do.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
     let options = Options::parse();
@@ -117,6 +118,7 @@ async fn load_postgres(postgres: &postgres::Postgres, count: usize) -> Result<()
 struct Loaded {
     server: Server,
     client: Client,
+    connection: Connection,
 }
 
 impl Loaded {
@@ -124,8 +126,8 @@ impl Loaded {
         let start = Instant::now();
         client::load(server.port, count).await;
         println!("{} has {count} documents after {:.1} s", server.name, start.elapsed().as_secs_f64());
-        let client = Client::connect(server.port).await;
-        Self { server, client }
+        let (client, connection) = (Client::connect(server.port).await, Connection::new(server.port));
+        Self { server, client, connection }
     }
 }
 
@@ -178,15 +180,15 @@ async fn compare(
     {
         peer = None;
     }
-    let statement = match postgres {
-        Some(postgres) => Some(postgres.client.prepare(question.sql).await.expect("a statement")),
+    let mut prepared = match postgres {
+        Some(postgres) => Some(postgres.prepared(question.sql).await.expect("a statement")),
         None => None,
     };
     let (mut our_times, mut postgres_times, mut peer_times) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.rounds {
         our_times.push(rate_rest(question, options.seconds, ours).await);
-        if let (Some(postgres), Some(statement)) = (postgres, &statement) {
-            postgres_times.push(rate_postgres(question, options.seconds, postgres, statement).await);
+        if let (Some(postgres), Some(prepared)) = (postgres, &mut prepared) {
+            postgres_times.push(rate_postgres(question, options.seconds, postgres, prepared).await);
         }
         if let Some(peer) = &mut peer {
             peer_times.push(rate_rest(question, options.seconds, peer).await);
@@ -206,10 +208,11 @@ async fn compare(
 }
 
 async fn rate_rest(question: &Question, seconds: f64, loaded: &mut Loaded) -> (f64, f64) {
-    let Loaded { server, client } = loaded;
+    let Loaded { server, client, connection } = loaded;
     let ask = async |parameter| {
-        let (status, _) = client.ask(question.cosmos, parameter).await;
-        assert!(status.is_success(), "{}: {status}", question.name);
+        let request = client.question(question.cosmos, parameter);
+        let status = connection.exchange(&request).await.expect("an answer");
+        assert_eq!(status, 200, "{}", question.name);
     };
     rate(question, seconds, || server.cpu_seconds(), ask).await
 }
@@ -218,13 +221,12 @@ async fn rate_postgres(
     question: &Question,
     seconds: f64,
     postgres: &postgres::Postgres,
-    statement: &Statement,
+    prepared: &mut Prepared,
 ) -> (f64, f64) {
     let ask = async |parameter| {
-        let parameter = parameter as i32;
-        let parameters: &[&(dyn ToSql + Sync)] = if question.parameters == 0 { &[] } else { &[&parameter] };
-        let rows = postgres.client.query(statement, parameters).await.expect("rows");
-        assert_eq!(rows.len(), question.rows);
+        let parameter = (question.parameters > 0).then_some(parameter);
+        let rows = prepared.run(parameter).await.expect("rows");
+        assert_eq!(rows, question.rows, "{}", question.name);
     };
     rate(question, seconds, || postgres.cpu_seconds(), ask).await
 }
