@@ -15,6 +15,7 @@ use std::{
 
 use bson::{Document, RawDocumentBuf};
 use bytes::{Buf, BytesMut};
+use mayfly_engine::Elsewhere;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -151,22 +152,27 @@ impl Connection {
 }
 
 impl Mongo {
-    /// Serves a connection until its end.
-    pub async fn serve<I>(self: Arc<Self>, io: I, peer: SocketAddr, local: SocketAddr)
+    /// Serves a connection until its end. Commands that take long go on elsewhere.
+    pub async fn serve<I>(self: Arc<Self>, io: I, peer: SocketAddr, local: SocketAddr, elsewhere: Elsewhere)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send,
     {
         self.counters.connections.fetch_add(1, Ordering::Relaxed);
         self.counters.connections_total.fetch_add(1, Ordering::Relaxed);
-        let connection = Connection::new(peer, local);
+        let connection = Arc::new(Connection::new(peer, local));
         let mut wire = Wire { io, buffer: BytesMut::new(), next_id: 1 };
-        if let Err(reason) = self.exchange(&connection, &mut wire).await {
+        if let Err(reason) = self.exchange(&connection, &mut wire, &elsewhere).await {
             tracing::debug!(%peer, reason, "a connection was closed");
         }
         self.counters.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    async fn exchange<I>(&self, connection: &Connection, wire: &mut Wire<I>) -> Result<(), &'static str>
+    async fn exchange<I>(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        wire: &mut Wire<I>,
+        elsewhere: &Elsewhere,
+    ) -> Result<(), &'static str>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send,
     {
@@ -176,7 +182,7 @@ impl Mongo {
             match parse(&header, &payload) {
                 Ok(request) => {
                     drop(payload);
-                    self.respond(connection, wire, &request).await?;
+                    self.respond(connection, wire, Arc::new(request), elsewhere).await?;
                     // A client that is quick has its next request here already, and so on: without this, one connection is
                     // served many times over while the others of the same thread wait.
                     tokio::task::yield_now().await;
@@ -192,10 +198,11 @@ impl Mongo {
     }
 
     async fn respond<I>(
-        &self,
-        connection: &Connection,
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
         wire: &mut Wire<I>,
-        request: &Request,
+        request: Arc<Request>,
+        elsewhere: &Elsewhere,
     ) -> Result<(), &'static str>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send,
@@ -204,21 +211,24 @@ impl Mongo {
         let may_wait = EXHAUSTIBLE.contains(&request.name());
         let mut response_to = request.id;
         loop {
+            let (mongo, connection, asked) = (self.clone(), connection.clone(), request.clone());
+            let answer = elsewhere.if_long(async move { mongo.answer(&connection, &asked).await });
             let reply = if may_wait {
                 tokio::select! {
-                    reply = self.answer(connection, request) => reply,
+                    reply = answer => reply,
                     () = wire.hung_up() => return Ok(()),
                 }
             } else {
-                self.answer(connection, request).await
+                answer.await
             };
+            let reply = reply.ok_or("the server stops")?;
             if self.fail_points.closes(&reply) {
                 return Err("a fail point");
             }
             if request.is_silent() {
                 return Ok(());
             }
-            let more = request.is_exhaust() && may_wait && has_more(&reply, request);
+            let more = request.is_exhaust() && may_wait && has_more(&reply, &request);
             let compressor = request.compressor.filter(|_| !NEVER_COMPRESSED.contains(&request.name()));
             response_to = wire.send(self, request.form, compressor, response_to, &reply, more).await?;
             if !more {

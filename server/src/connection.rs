@@ -10,7 +10,8 @@
 //! the connection lives on.
 
 use crate::head_timer::HeadTimer;
-use crate::listen::Limits;
+use crate::lanes::Lanes;
+use crate::listen::{self, Limits};
 use crate::log::panic_text;
 use crate::metrics::Metrics;
 use crate::prompt::Prompt;
@@ -24,6 +25,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use mayfly_cosmos::{ApiError, headers};
+use mayfly_engine::Elsewhere;
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::future::{Future, pending, poll_fn};
@@ -34,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -69,14 +71,43 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
 }
 
+/// Serves HTTP on `tcp` with `service` until stopping is asked for, and then up to the drain timeout.
+pub async fn serve<S, F>(
+    tcp: TcpListener,
+    lanes: Arc<Lanes>,
+    tls: TlsAcceptor,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    service: S,
+    stopping: Stopping,
+) where
+    S: Fn(Request<Incoming>, ConnectionInfo) -> F + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let tasks = TaskSet::default();
+    let shared = Arc::new(Shared {
+        service,
+        tls,
+        limits: limits.clone(),
+        metrics,
+        tasks: tasks.clone(),
+        elsewhere: tasks.elsewhere(),
+    });
+    let until = stopping.clone();
+    let connection = move |stream, peer| shared.clone().run(stream, peer, until.clone());
+    listen::serve(tcp, lanes, &limits, tasks, stopping, connection).await;
+}
+
 /// What all connections of a listener share.
-pub(crate) struct Shared<S> {
-    pub(crate) service: S,
-    pub(crate) tls: TlsAcceptor,
-    pub(crate) limits: Limits,
-    pub(crate) metrics: Arc<Metrics>,
-    /// Runs the connections, and the requests of HTTP/2 connections.
-    pub(crate) tasks: TaskSet,
+struct Shared<S> {
+    service: S,
+    tls: TlsAcceptor,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    /// Runs the connections, the requests of HTTP/2 connections, and those that take long.
+    tasks: TaskSet,
+    /// Where requests that take long go on.
+    elsewhere: Elsewhere,
 }
 
 impl<S, F> Shared<S>
@@ -85,7 +116,7 @@ where
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     /// Serves a connection until its end, or until stopping is asked for.
-    pub(crate) async fn run(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, mut stopping: Stopping) {
+    async fn run(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, mut stopping: Stopping) {
         // Answers are small and awaited; waiting to fill a packet would cost 40 ms each.
         let _ = stream.set_nodelay(true);
         let scheme = tokio::select! {
@@ -186,13 +217,17 @@ where
         let call = (self.service)(request, info);
         // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
         // guards itself.
-        Ok(match AssertUnwindSafe(call).catch_unwind().await {
-            Ok(response) => response,
+        Ok(match AssertUnwindSafe(self.elsewhere.if_long(call)).catch_unwind().await {
+            Ok(Some(response)) => response,
             Err(panic) => {
                 self.metrics.handler_panicked();
                 let activity_id = respond::activity_text(activity_id.as_ref());
                 tracing::error!(%method, activity_id, reason = panic_text(&*panic), "a request handler panicked");
                 respond::error(&ApiError::internal(), activity_id)
+            }
+            Ok(None) => {
+                let stopping = ApiError::unavailable("Mayfly is stopping. Please retry.");
+                respond::error(&stopping, respond::activity_text(activity_id.as_ref()))
             }
         })
     }

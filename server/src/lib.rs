@@ -1,8 +1,8 @@
 //! The server around the protocols: settings, certificates, one port for everything, health, metrics, and an
 //! orderly start and stop. The binary `mayfly` only parses arguments and calls `run`.
 //!
-//! A request's way in: `listen` accepts, `connection` finds out whether it speaks TLS and serves HTTP on it,
-//! `routes` answers the server's own paths and hands the rest to a `Backend` (the protocol front-end with the
+//! A request's way in: `listen` accepts, one of the `lanes` takes it, `connection` finds out whether it speaks TLS and
+//! serves HTTP on it, `routes` answers the server's own paths and hands the rest to a `Backend` (the protocol front-end with the
 //! engine behind it).
 //!
 //! Holds: nothing here knows a document; settings are plain data, and every running task belongs to a
@@ -23,6 +23,7 @@ pub mod explorer;
 pub mod gauges;
 mod head_timer;
 pub mod health;
+pub mod lanes;
 pub mod listen;
 pub mod log;
 pub mod memory;

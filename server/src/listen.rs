@@ -1,23 +1,19 @@
-//! The port: accept connections, a bounded number at a time, until told to stop; then let them finish.
+//! A port: accept connections, a bounded number at a time, give each to a lane, until told to stop; then let them finish.
 //!
-//! What a connection does is in `connection`. When all places are taken, further clients wait in the system's
-//! queue instead of being turned away.
+//! What a connection does is in `connection` and, for the MongoDB protocol, in `mongo`. When all places are taken,
+//! further clients wait in the system's queue instead of being turned away.
 //!
 //! Holds: when `serve` returns, no connection is open and no request is running.
 
-use crate::connection::{ConnectionInfo, Shared};
-use crate::metrics::Metrics;
-use crate::respond::Body;
+use crate::lanes::Lanes;
 use crate::tasks::{Stopping, TaskSet};
-use hyper::body::Incoming;
-use hyper::{Request, Response};
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 /// What a client may take of the server before it is known to be anyone.
 #[derive(Clone, Debug)]
@@ -52,22 +48,20 @@ impl Default for Limits {
 /// How long to leave the port alone when accepting fails, which mostly means too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves connections on `tcp` with `service` until stopping is asked for, and then up to the drain timeout.
-pub async fn serve<S, F>(
+/// Serves connections on `tcp` until stopping is asked for, and then up to the drain timeout. `connection` serves one,
+/// and whatever it begins besides is among `tasks`.
+pub async fn serve<C, F>(
     tcp: TcpListener,
-    tls: TlsAcceptor,
-    limits: Limits,
-    metrics: Arc<Metrics>,
-    service: S,
+    lanes: Arc<Lanes>,
+    limits: &Limits,
+    tasks: TaskSet,
     mut stopping: Stopping,
+    connection: C,
 ) where
-    S: Fn(Request<Incoming>, ConnectionInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
+    C: Fn(TcpStream, SocketAddr) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send,
 {
-    let places = Arc::new(Semaphore::new(limits.connections_max));
-    let drain_timeout = limits.drain_timeout;
-    let tasks = TaskSet::default();
-    let shared = Arc::new(Shared { service, tls, limits, metrics, tasks: tasks.clone() });
+    let (places, connection) = (Arc::new(Semaphore::new(limits.connections_max)), Arc::new(connection));
     loop {
         let place = tokio::select! {
             () = stopping.requested() => break,
@@ -77,12 +71,17 @@ pub async fn serve<S, F>(
             () = stopping.requested() => break,
             accepted = tcp.accept() => accepted,
         };
-        match accepted {
+        // A stream belongs to the runtime it is made in; this one is to be made in its lane.
+        match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
             Ok((stream, peer)) => {
-                let connection = shared.clone().run(stream, peer, stopping.clone());
-                tasks.spawn(async move {
-                    connection.await;
-                    drop(place);
+                let (in_lane, lane) = lanes.place();
+                let connection = connection.clone();
+                tasks.spawn_on(lane, async move {
+                    let _places = (place, in_lane);
+                    match TcpStream::from_std(stream) {
+                        Ok(stream) => connection(stream, peer).await,
+                        Err(error) => tracing::warn!(%error, "cannot serve a connection"),
+                    }
                 });
             }
             Err(error) => {
@@ -93,7 +92,7 @@ pub async fn serve<S, F>(
     }
     // Close the port first, so that new clients learn at once that nobody is there.
     drop(tcp);
-    if !tasks.drain(drain_timeout, &mut stopping).await {
+    if !tasks.drain(limits.drain_timeout, &mut stopping).await {
         tracing::warn!("some connections did not end in time and were cut off");
     }
 }

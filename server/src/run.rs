@@ -6,19 +6,20 @@
 //! The port is open before the engine, so that `/alive` answers while a store is recovered; `/ready` and the
 //! start-up text wait for it. A second signal cuts the waiting short.
 //!
-//! Holds: the engine is closed after the last request and task that could use it.
+//! Holds: the engine is closed after the last request and task that could use it, and before the lanes end.
 
 use crate::backend::{Backend, BackendError};
 use crate::config::Config;
 use crate::health::{Health, Phase};
-use crate::listen::{self, Limits};
+use crate::lanes::Lanes;
+use crate::listen::Limits;
 use crate::metrics::Metrics;
 use crate::routes::Routes;
 use crate::settings::Store;
 use crate::signals::Signals;
 use crate::tasks::{Stopper, Stopping, TaskSet, stop_channel};
 use crate::tls::{Identity, TlsError, names_for};
-use crate::{banner, data_dir, mongo};
+use crate::{banner, connection, data_dir, mongo};
 use mayfly_engine::{Clock, SystemClock};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -41,6 +42,8 @@ pub enum RunError {
         "cannot listen on {address} for the MongoDB protocol: {source}. --mongo-port takes another port, or 0 for none"
     )]
     ListenMongo { address: String, source: io::Error },
+    #[error("cannot start threads: {0}")]
+    Threads(io::Error),
     #[error("no certificate for HTTPS: {0}")]
     Tls(#[from] TlsError),
     #[error("{0}")]
@@ -51,6 +54,7 @@ pub enum RunError {
 pub struct Server {
     config: Config,
     limits: Limits,
+    lanes: Arc<Lanes>,
     tcp: TcpListener,
     address: SocketAddr,
     mongo: Option<TcpListener>,
@@ -87,7 +91,8 @@ impl Server {
             _ => Identity::kept_in(&data_dir::tls(&config.data_dir), &names, now)?,
         };
         let limits = Limits { connections_max: config.max_connections, ..Limits::default() };
-        Ok(Server { config, limits, tcp, address, mongo, identity })
+        let lanes = Lanes::new().map(Arc::new).map_err(RunError::Threads)?;
+        Ok(Server { config, limits, lanes, tcp, address, mongo, identity })
     }
 
     /// Other limits than the usual ones, for tests.
@@ -112,7 +117,7 @@ impl Server {
         mut signals: Signals,
         out: &mut (dyn Write + Send),
     ) -> Result<(), RunError> {
-        let Server { mut config, limits, tcp, address, mongo: mongo_tcp, identity } = self;
+        let Server { mut config, limits, lanes, tcp, address, mongo: mongo_tcp, identity } = self;
         let (stopper, stopping) = stop_channel();
         let (front, tasks) = (TaskSet::default(), TaskSet::default());
         let mongo_address = mongo_tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
@@ -126,8 +131,9 @@ impl Server {
             move |request, from| routes.clone().handle(request, from)
         };
         let (tls, mongo_limits) = (identity.acceptor.clone(), limits.clone());
-        front.spawn(listen::serve(
+        front.spawn(connection::serve(
             tcp,
+            lanes.clone(),
             identity.acceptor,
             limits,
             metrics.clone(),
@@ -143,7 +149,7 @@ impl Server {
             backend.start_background(&tasks, &stopping);
             routes.open(backend.clone());
             if let (Some(tcp), Some(front_end)) = (mongo_tcp, backend.mongo()) {
-                front.spawn(mongo::serve(tcp, tls, mongo_limits, front_end, stopping.clone()));
+                front.spawn(mongo::serve(tcp, lanes.clone(), tls, mongo_limits, front_end, stopping.clone()));
             }
             let text = banner::text(&config, address, mongo_address, identity.ca_path.as_deref());
             // Nobody may be reading; the server is there all the same.

@@ -5,10 +5,12 @@
 //!
 //! Holds: after `drain` returns, no task of the set is running.
 
+use mayfly_engine::Elsewhere;
 use parking_lot::Mutex;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -19,10 +21,21 @@ pub struct TaskSet(Arc<Mutex<JoinSet<()>>>);
 impl TaskSet {
     /// Runs a task in the set.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_on(&Handle::current(), task);
+    }
+
+    /// The same in another runtime than that of the caller.
+    pub fn spawn_on(&self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
         let mut set = self.0.lock();
         // Results of finished tasks are kept until someone asks; ask here, so that they do not pile up.
         while set.try_join_next().is_some() {}
-        set.spawn(task);
+        set.spawn_on(task, runtime);
+    }
+
+    /// The runtime of the caller as a place for long work, which is then of this set.
+    pub fn elsewhere(&self) -> Elsewhere {
+        let (tasks, runtime) = (self.clone(), Handle::current());
+        Elsewhere::new(move |work| tasks.spawn_on(&runtime, work))
     }
 
     /// Waits for every task, but no longer than `grace` and not past the word to stop now; then ends the rest.

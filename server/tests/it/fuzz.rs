@@ -143,7 +143,7 @@ async fn odd_requests_get_answers_in_the_protocols_shape() {
             fuzz.make_world(server.address).await;
         }
         let request = fuzz.request();
-        let answer = exchange(server.address, &request.bytes).await;
+        let answer = exchange(server.address, &request.bytes, request.is_whole).await;
         let status = answer.as_deref().and_then(parse).map_or(0, |parsed| parsed.status);
         *by_status.entry(status).or_default() += 1;
         let told = String::from_utf8_lossy(&request.bytes);
@@ -180,7 +180,7 @@ async fn broken_http_is_refused_and_hurts_nobody() {
                 break;
             }
         }
-        let answer = exchange(server.address, &bytes).await;
+        let answer = exchange(server.address, &bytes, false).await;
         let status = answer.as_deref().and_then(|answer| Some(parse(answer)?.status));
         assert!(status.is_none_or(|status| status < 500), "case {case}: {}", String::from_utf8_lossy(&bytes));
     }
@@ -205,8 +205,9 @@ impl Fuzz {
         for (path, body) in WORLD {
             let mut request = self.signer.head("POST", path);
             request += "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
+            request += LAST;
             request += &format!("content-length: {}\r\n\r\n{body}", body.len());
-            let answer = exchange(address, request.as_bytes()).await.unwrap();
+            let answer = exchange(address, request.as_bytes(), true).await.unwrap();
             let status = parse(&answer).unwrap().status;
             assert!([201, 409].contains(&status), "{path}: {}", String::from_utf8_lossy(&answer));
         }
@@ -224,6 +225,7 @@ impl Fuzz {
             false => self.signer.head(verb, &path),
         };
         head += meaning(route.when);
+        head += LAST;
         if !self.random.one_in(6) {
             head += "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
         }
@@ -344,13 +346,19 @@ impl Odd {
     }
 }
 
-/// Sends bytes on a connection of its own, says that no more will come, and reads the answer, if there is one.
-async fn exchange(address: SocketAddr, bytes: &[u8]) -> Option<Vec<u8>> {
+/// What a request says that is the last on its connection. One that hangs up instead is not waited for by the server.
+const LAST: &str = "connection: close\r\n";
+
+/// Sends bytes on a connection of its own and reads the answer, if there is one. If they are not a whole request, it says
+/// that no more will come.
+async fn exchange(address: SocketAddr, bytes: &[u8], is_whole: bool) -> Option<Vec<u8>> {
     let talk = async {
         let mut stream = TcpStream::connect(address).await.ok()?;
         // The server may refuse before it has read everything; what matters is its answer.
         let _ = stream.write_all(bytes).await;
-        let _ = stream.shutdown().await;
+        if !is_whole {
+            let _ = stream.shutdown().await;
+        }
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
         (!answer.is_empty()).then_some(answer)
