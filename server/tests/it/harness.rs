@@ -5,6 +5,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::TokioIo;
+use mayfly_engine::clock::Stopwatch;
 use mayfly_server::backend::{Answer, Backend, BackendError};
 use mayfly_server::config::{Config, parse_toml};
 use mayfly_server::connection::{ConnectionInfo, Scheme};
@@ -43,8 +44,16 @@ impl Backend for TestBackend {
     }
 
     async fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
-        if request.uri().path() == "/panic" {
+        let path = request.uri().path();
+        if path.starts_with("/long") {
+            take_long().await;
+        }
+        if path.ends_with("/panic") {
             panic!("as the test wants");
+        }
+        if path.ends_with("/thread") {
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            return Answer::free("test", respond::text(hyper::StatusCode::OK, "text/plain", name));
         }
         let seen = format!("{} {:?}", from.scheme.as_str(), request.version());
         // A request is answered when its body has ended, so that a test can keep one open.
@@ -61,6 +70,13 @@ impl Backend for TestBackend {
     async fn close(&self) -> Result<(), BackendError> {
         Ok(())
     }
+}
+
+/// Works for longer than a lane has patience, and gives others a turn then.
+async fn take_long() {
+    let watch = Stopwatch::start();
+    while watch.elapsed() < Duration::from_millis(5) {}
+    tokio::task::yield_now().await;
 }
 
 /// A running server.

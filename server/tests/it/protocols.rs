@@ -78,6 +78,21 @@ async fn own_paths_are_for_reading() {
 }
 
 #[tokio::test]
+async fn what_takes_long_leaves_the_lane_of_its_connection() {
+    let server = start().await;
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let mut client = server.connect(Scheme::Http, version).await;
+        assert_eq!(text(client.send(get("/thread")).await).await, (200, "mayfly-lane".to_owned()));
+        let (status, thread) = text(client.send(get("/long/thread")).await).await;
+        assert_eq!(status, 200);
+        assert_ne!(thread, "mayfly-lane");
+        // Wherever it happens.
+        assert_eq!(client.send(get("/long/panic")).await.status(), 500);
+        assert_eq!(text(client.send(get("/thread")).await).await, (200, "mayfly-lane".to_owned()));
+    }
+}
+
+#[tokio::test]
 async fn a_panic_is_answered_and_the_connection_lives_on() {
     let server = start().await;
     for version in [Version::HTTP_11, Version::HTTP_2] {
