@@ -6,7 +6,8 @@
 //! cargo xtask bench rest --connections 16 --postgres /usr/lib/postgresql/15/bin
 //! ```
 //!
-//! Every server is its own process; the servers take turns, so that what else the machine does hits all of them alike.
+//! Every server is its own process; the servers and the numbers of connections take turns, so that what else the machine does,
+//! and what a server has stored by then, hits all of them alike.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -22,6 +23,9 @@ use mayfly_bench::{
         servers::Server,
     },
 };
+
+/// The place of the bare server among those compared.
+const BARE: usize = 1;
 
 #[derive(Parser)]
 struct Options {
@@ -77,9 +81,7 @@ fn main() -> io::Result<()> {
     println!("| operation | connections | server | requests/s | p50 ms | p99 ms | CPU µs | of bare |");
     println!("|---|---|---|---|---|---|---|---|");
     for &operation in &options.operations {
-        for &connections in &options.connections {
-            compare(&rivals, operation, connections, &options)?;
-        }
+        compare(&rivals, operation, &options)?;
     }
     Ok(())
 }
@@ -90,27 +92,36 @@ fn serve_bare() -> io::Result<()> {
     Ok(())
 }
 
-/// Measures all servers in turns and prints a line for each.
-fn compare(servers: &[Rival], operation: Operation, connections: usize, options: &Options) -> io::Result<()> {
-    let mut runs: Vec<Vec<Figures>> = servers.iter().map(|_| Vec::new()).collect();
+/// Measures all servers in turns and prints a line for each and each number of connections.
+fn compare(servers: &[Rival], operation: Operation, options: &Options) -> io::Result<()> {
+    let time = Duration::from_secs(options.seconds);
+    let mut rounds = Vec::new();
     for _ in 0..options.runs {
-        for (server, runs) in servers.iter().zip(&mut runs) {
-            runs.push(measure(server, operation, connections, Duration::from_secs(options.seconds))?);
+        let mut round = Vec::new();
+        for &connections in &options.connections {
+            let all: io::Result<Vec<_>> =
+                servers.iter().map(|server| measure(server, operation, connections, time)).collect();
+            round.push(all?);
         }
+        rounds.push(round);
     }
-    let of = |runs: &[Figures], figure: fn(&Figures) -> f64| median(runs.iter().map(figure).collect());
-    let bare = runs.get(1).map_or(f64::NAN, |runs| of(runs, |figures| figures.per_second));
-    for (server, runs) in servers.iter().zip(&runs) {
-        let per_second = of(runs, |figures| figures.per_second);
-        println!(
-            "| {} | {connections} | {} | {per_second:.0} | {:.2} | {:.2} | {:.0} | {:.2} |",
-            format!("{operation:?}").to_lowercase(),
-            server.name(),
-            of(runs, |figures| figures.p50_ms),
-            of(runs, |figures| figures.p99_ms),
-            of(runs, |figures| figures.cpu_us),
-            per_second / bare,
-        );
+    for (place, connections) in options.connections.iter().enumerate() {
+        let of = |server: usize, figure: fn(&Figures) -> f64| {
+            median(rounds.iter().map(|round| figure(&round[place][server])).collect())
+        };
+        for (number, server) in servers.iter().enumerate() {
+            let per_second = |server| of(server, |figures| figures.per_second);
+            println!(
+                "| {} | {connections} | {} | {:.0} | {:.2} | {:.2} | {:.0} | {:.2} |",
+                format!("{operation:?}").to_lowercase(),
+                server.name(),
+                per_second(number),
+                of(number, |figures| figures.p50_ms),
+                of(number, |figures| figures.p99_ms),
+                of(number, |figures| figures.cpu_us),
+                per_second(number) / per_second(BARE),
+            );
+        }
     }
     Ok(())
 }
