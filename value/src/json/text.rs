@@ -46,26 +46,47 @@ fn write_if_plain(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     is_plain
 }
 
-/// The same for at most [`SHORT`] bytes, as most names and many values have: they are put where they belong, and looked at there as
-/// two words.
+/// The same for at most [`SHORT`] bytes, as most names and many values have: they are put between quotes first, and looked at there
+/// as two words.
 fn write_if_plain_short(bytes: &[u8], out: &mut Vec<u8>) -> bool {
-    let start = out.len();
-    let end = start + 1 + bytes.len();
     // Around the text, what passes.
-    out.extend_from_slice(&[b' '; 2 * WORD]);
-    if let Some(place) = out.get_mut(start + 1..end) {
-        place.copy_from_slice(bytes);
-    }
-    let words = out.last_chunk::<{ 2 * WORD }>().map(|quoted| quoted.as_chunks::<WORD>().0);
-    if !words.is_some_and(|words| words.iter().all(is_plain_word)) {
-        out.truncate(start);
+    let mut quoted = [b' '; 2 * WORD];
+    let Some(place) = quoted.get_mut(1..=bytes.len()) else { return false };
+    copy_short(bytes, place);
+    if !quoted.as_chunks::<WORD>().0.iter().all(is_plain_word) {
         return false;
     }
-    if let Some(first) = out.get_mut(start) {
-        *first = b'"';
+    let end = out.len() + bytes.len() + 2;
+    for quote in [0, bytes.len() + 1] {
+        if let Some(place) = quoted.get_mut(quote) {
+            *place = b'"';
+        }
     }
+    // All of it: a number of bytes that is known beforehand takes two moves.
+    out.extend_from_slice(&quoted);
     out.truncate(end);
-    out.push(b'"');
+    true
+}
+
+/// Copies a few bytes to as many, by their first and last ones: some twice, which is cheaper than to find out how many they are.
+fn copy_short(from: &[u8], to: &mut [u8]) {
+    if !copy_ends::<WORD>(from, to) && !copy_ends::<{ WORD / 2 }>(from, to) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = *from;
+        }
+    }
+}
+
+/// Copies the first `N` bytes and the last; whether there are as many.
+fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
+    let ends = (from.first_chunk::<N>(), from.last_chunk::<N>());
+    let (Some(first), Some(last)) = ends else { return false };
+    if let Some(start) = to.first_chunk_mut() {
+        *start = *first;
+    }
+    if let Some(end) = to.last_chunk_mut() {
+        *end = *last;
+    }
     true
 }
 
