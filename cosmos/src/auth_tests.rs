@@ -108,6 +108,14 @@ fn header_forms_that_sdks_send() {
     }
 }
 
+proptest! {
+    #[test]
+    fn escapes_are_undone_as_the_url_standard_says(text in "([A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|%|\\PC)*") {
+        let expected: Vec<u8> = percent_decode_str(&text).collect();
+        prop_assert_eq!(unescaped(text.as_bytes()), expected);
+    }
+}
+
 #[test]
 fn the_date_header_stands_in() {
     let signature = key(EMULATOR_KEY).sign(&payload("GET", "dbs", "", None, Some(DATE)));

@@ -10,6 +10,9 @@ use crate::rid::is_database_rid;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
+/// Segments of the path of an item, so that the list of them does not grow step by step.
+const SEGMENTS: usize = 6;
+
 /// A path that was split and decoded, but not yet understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path<'a> {
@@ -27,7 +30,9 @@ impl<'a> Path<'a> {
     /// Splits and decodes; a query string, if still attached, is left out.
     pub fn parse(path: &'a str) -> Result<Path<'a>, NotUtf8> {
         let path = path.split_once('?').map_or(path, |(path, _)| path);
-        let raw: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let mut raw = Vec::with_capacity(SEGMENTS);
+        // By a function: segments are short, and a search for one character is made for long text.
+        raw.extend(path.split(|c| c == '/').filter(|segment| !segment.is_empty()));
         let decode = |segment: &&'a str| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8);
         let decoded = match path.contains('%') {
             true => Some(raw.iter().map(decode).collect::<Result<_, _>>()?),

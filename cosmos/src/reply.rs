@@ -24,6 +24,9 @@ pub type Body = Full<Bytes>;
 /// Room for the headers of an item's answer, so that the list does not grow step by step.
 const HEADERS: usize = 28;
 
+/// Room for the longest value that is put together piece by piece: a session token of one range.
+const DESK_BYTES: usize = 40;
+
 /// Kinds of answers that are remembered by each thread.
 const SHAPES_MAX: usize = 8;
 
@@ -34,6 +37,8 @@ pub struct Reply {
     headers: Vec<(&'static HeaderName, HeaderValue)>,
     body: Vec<u8>,
     charge: Option<f64>,
+    /// Where values of headers are put together.
+    desk: Vec<u8>,
 }
 
 impl Reply {
@@ -44,7 +49,8 @@ impl Reply {
 
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, headers: Vec::with_capacity(HEADERS), body, charge: None }
+        let (headers, desk) = (Vec::with_capacity(HEADERS), Vec::with_capacity(DESK_BYTES));
+        Self { status, headers, body, charge: None, desk }
     }
 
     /// An answer in another form.
@@ -82,12 +88,17 @@ impl Reply {
 
     /// The same for text that nobody needs any more.
     pub fn set_text(&mut self, name: &'static HeaderName, value: String) {
-        self.set_bytes(name, value.into_bytes());
+        if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(value)) {
+            self.set_value(name, value);
+        }
     }
 
-    /// The same for text that was put together of bytes.
-    pub fn set_bytes(&mut self, name: &'static HeaderName, value: Vec<u8>) {
-        if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(value)) {
+    /// The same for what `write` appends. A value is as long as it has to be: one with room to spare takes a second
+    /// allocation to say so.
+    pub fn set_written(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
+        self.desk.clear();
+        write(&mut self.desk);
+        if let Ok(value) = HeaderValue::from_bytes(&self.desk) {
             self.set_value(name, value);
         }
     }
@@ -131,9 +142,8 @@ impl Reply {
 
     /// The HTTP response.
     pub fn into_response(mut self) -> Response<Body> {
-        let mut charge = Vec::with_capacity(16);
-        write_number(self.charge(), &mut charge);
-        self.set_bytes(&headers::REQUEST_CHARGE, charge);
+        let charge = self.charge();
+        self.set_written(&headers::REQUEST_CHARGE, |out| write_number(charge, out));
         if !self.body.is_empty() && !self.has(&headers::CONTENT_TYPE) {
             self.set_value(&headers::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }

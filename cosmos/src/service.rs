@@ -138,7 +138,7 @@ impl Cosmos {
         reply.set_value(&headers::SCHEMA_VERSION, HeaderValue::from_static(SCHEMA_VERSION));
         reply.set_value(&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
         reply.set_value(&headers::LAST_STATE_CHANGE, self.started.clone());
-        reply.set_bytes(&headers::REQUEST_DURATION_MS, milliseconds(watch.elapsed()));
+        reply.set_written(&headers::REQUEST_DURATION_MS, |out| write_milliseconds(watch.elapsed(), out));
         (reply.into_response(), served)
     }
 
@@ -217,8 +217,9 @@ impl Cosmos {
     /// Answers by the catalog as it is. Where several nodes share a store, this one's may be old: what it is asked about
     /// the catalog itself is looked up first, and what it refuses is tried again if another node has changed something.
     async fn by_current_catalog(&self, call: &Call<'_>, route: &Route) -> Result<Reply, ApiError> {
+        // Boxed, as what most requests have no need of.
         if !handlers::is_item_route(call.address) {
-            self.engine.refresh().await?;
+            Box::pin(self.engine.refresh()).await?;
         }
         let mut attempt = 0;
         loop {
@@ -229,7 +230,7 @@ impl Cosmos {
             };
             match answer {
                 Err(error) if self.engine.is_shared() && attempt < CATALOG_ATTEMPTS => {
-                    self.engine.refresh().await?;
+                    Box::pin(self.engine.refresh()).await?;
                     if self.engine.catalog_version() == known && !error.is_retry() {
                         return Err(error);
                     }
@@ -264,8 +265,9 @@ impl Cosmos {
         clock_seconds: u64,
     ) -> Result<Option<Grant>, ApiError> {
         let text = |name| headers::text(headers, name);
+        let authorization = text(&AUTHORIZATION)?;
         // Most bring a signature, which `verify` reads itself.
-        let other = text(&AUTHORIZATION)?.filter(|header| !auth::is_signature(header));
+        let other = authorization.filter(|header| !auth::is_signature(header));
         match other.map(auth::credential).transpose()? {
             Some(Credential::Resource(token)) => {
                 let grant = resource_token::verify(&self.keys, &token, clock_seconds)?;
@@ -284,7 +286,7 @@ impl Cosmos {
         let request = SignedRequest {
             verb: method.as_str(),
             path,
-            authorization: text(&AUTHORIZATION)?,
+            authorization,
             x_ms_date: text(&headers::DATE)?,
             date: text(&DATE)?,
             intent: route.intent,
@@ -340,14 +342,12 @@ fn refuse_unknown_bucket(headers: &Headers<'_>) -> Result<(), ApiError> {
     }
 }
 
-/// A time as text, to the microsecond.
-fn milliseconds(time: Duration) -> Vec<u8> {
-    let mut text = Vec::with_capacity(8);
-    write_int(time.as_millis() as i64, &mut text);
+/// Appends a time as text, to the microsecond.
+fn write_milliseconds(time: Duration, out: &mut Vec<u8>) {
+    write_int(time.as_millis() as i64, out);
     let micros = time.subsec_micros() % 1000;
     let digit = |of: u32| b'0' + (micros / of % 10) as u8;
-    text.extend([b'.', digit(100), digit(10), digit(1)]);
-    text
+    out.extend([b'.', digit(100), digit(10), digit(1)]);
 }
 
 async fn read_body<B>(body: B) -> Result<Bytes, ApiError>
@@ -373,7 +373,9 @@ mod tests {
         for (micros, text) in
             [(0, "0.000"), (7, "0.007"), (1_020, "1.020"), (999_999, "999.999"), (12_345_678, "12345.678")]
         {
-            assert_eq!(milliseconds(Duration::from_micros(micros)), text.as_bytes());
+            let mut written = Vec::new();
+            write_milliseconds(Duration::from_micros(micros), &mut written);
+            assert_eq!(written, text.as_bytes());
         }
     }
 

@@ -398,7 +398,8 @@ impl Engine {
     /// The container as it is now, if somebody has changed it since: whoever read a slot by the old rules has to do it again.
     async fn superseding(&self, container: &Container, shard: Shard) -> Result<Option<Arc<Container>>> {
         match self.store().floor(shard.place()) > container.version {
-            true => self.renewed(container).await.map(Some),
+            // Boxed, as what is rare: every read would make room for its state.
+            true => Box::pin(self.renewed(container)).await.map(Some),
             false => Ok(None),
         }
     }

@@ -7,7 +7,7 @@ use mayfly_engine::{
     Access, Container, Database, Direction, DocumentId, Effect, InvalidTtl, Operation, Outcome, PageLimit,
     Partition, charge,
 };
-use mayfly_value::partition::PartitionKey;
+use mayfly_value::{json::write_int, partition::PartitionKey};
 
 use super::{Answer, item_body, patch_body};
 use crate::{
@@ -123,7 +123,8 @@ pub async fn read(call: &Call<'_>) -> Answer {
 async fn path_id(call: &Call<'_>, scope: &Scope) -> Result<DocumentId, ApiError> {
     let Address::Document { id, .. } = call.address else { return Err(ApiError::internal()) };
     match id.rid() {
-        Some(rid) => id_by_rid(call, scope, &rid.encode()).await,
+        // Boxed: few ask by RID, and the others would make and move room for its state.
+        Some(rid) => Box::pin(id_by_rid(call, scope, &rid.encode())).await,
         None => item_id(id.name()),
     }
 }
@@ -243,16 +244,14 @@ pub fn with_session(
     slot: u16,
     lsn: u64,
 ) -> Reply {
-    let mut token = Vec::with_capacity(24);
-    session::push_part(container, slot, lsn, &mut token);
-    reply.set_bytes(&headers::SESSION_TOKEN, token);
+    reply.set_written(&headers::SESSION_TOKEN, |token| session::push_part(container, slot, lsn, token));
     let lsn = HeaderValue::from(lsn);
     for name in
         [&headers::LSN, &headers::LOCAL_LSN, &headers::GLOBAL_COMMITTED_LSN, &headers::QUORUM_ACKED_LSN]
     {
         reply.set_value(name, lsn.clone());
     }
-    reply.set_value(&headers::PARTITION_KEY_RANGE_ID, HeaderValue::from(slot));
+    reply.set_written(&headers::PARTITION_KEY_RANGE_ID, |range| write_int(slot.into(), range));
     let (by_rid, by_name) = resource::container_paths(database, container);
     reply.set_value(&headers::CONTENT_PATH, by_rid);
     reply.set_value(&headers::ALT_CONTENT_PATH, by_name);
