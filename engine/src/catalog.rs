@@ -89,7 +89,25 @@ fn is_false(flag: &bool) -> bool {
 #[derive(Default)]
 struct Names {
     databases: BTreeMap<String, Arc<Database>>,
-    containers: BTreeMap<(u32, String), Arc<Container>>,
+    /// Of each database, by name.
+    containers: BTreeMap<u32, BTreeMap<String, Arc<Container>>>,
+}
+
+impl Names {
+    fn add(&mut self, container: Arc<Container>) {
+        let of_database = self.containers.entry(container.database).or_default();
+        of_database.insert(container.name().to_owned(), container);
+    }
+
+    fn remove(&mut self, container: &Container) {
+        if let Some(of_database) = self.containers.get_mut(&container.database) {
+            of_database.remove(container.name());
+        }
+    }
+
+    fn all_containers(&self) -> impl Iterator<Item = &Arc<Container>> {
+        self.containers.values().flat_map(BTreeMap::values)
+    }
 }
 
 /// Makes a change, again from the start as long as other nodes are quicker. A macro, because a function would have to say
@@ -199,20 +217,19 @@ impl Catalog {
 
     pub fn containers(&self, database: u32) -> Vec<Arc<Container>> {
         let names = self.names.read();
-        let of_database = names.containers.range((database, String::new())..);
-        of_database.take_while(|((id, _), _)| *id == database).map(|(_, c)| c.clone()).collect()
+        names.containers.get(&database).into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 
     pub fn all_containers(&self) -> Vec<Arc<Container>> {
-        self.names.read().containers.values().cloned().collect()
+        self.names.read().all_containers().cloned().collect()
     }
 
     pub fn container(&self, database: u32, name: &str) -> Option<Arc<Container>> {
-        self.names.read().containers.get(&(database, name.to_owned())).cloned()
+        self.names.read().containers.get(&database)?.get(name).cloned()
     }
 
     pub fn container_by_id(&self, id: u32) -> Option<Arc<Container>> {
-        self.names.read().containers.values().find(|container| container.id == id).cloned()
+        self.names.read().all_containers().find(|container| container.id == id).cloned()
     }
 
     pub async fn create_database(&self, name: &str, now: Timestamp) -> Result<Arc<Database>> {
@@ -263,10 +280,10 @@ impl Catalog {
         self.commit(guards, puts, deletes, Error::Contention).await?;
         let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
         names.databases.remove(name);
+        names.containers.remove(&database.id);
         shelf.drop_below(database.id);
         for container in containers {
             shelf.drop_below(container.id);
-            names.containers.remove(&(database.id, container.name().to_owned()));
         }
         Ok(())
     }
@@ -347,7 +364,7 @@ impl Catalog {
         puts.push(self.dropped_row(&current, notes)?);
         self.announce(std::slice::from_ref(&current)).await?;
         self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
-        self.names.write().containers.remove(&(current.database, current.name().to_owned()));
+        self.names.write().remove(&current);
         self.shelf.write().drop_below(current.id);
         Ok(())
     }
@@ -460,7 +477,7 @@ impl Catalog {
         if let Some(target) = &target {
             self.shelf.write().drop_below(target.id);
         }
-        self.names.write().containers.remove(&(current.database, current.name().to_owned()));
+        self.names.write().remove(&current);
         self.publish(Container::new(current.id, database.id, version, row, &*self.predicates)?)
     }
 
@@ -501,8 +518,7 @@ impl Catalog {
 
     fn publish(&self, container: Container) -> Result<Arc<Container>> {
         let container = Arc::new(container);
-        let name = (container.database, container.name().to_owned());
-        self.names.write().containers.insert(name, container.clone());
+        self.names.write().add(container.clone());
         Ok(container)
     }
 
@@ -580,9 +596,7 @@ async fn load(store: &dyn Store, predicates: &dyn Predicates) -> Result<Loaded> 
         let database = key.get(..4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
         let database = database.filter(|database| database_names.contains_key(database));
         let database = database.ok_or(Error::Corrupt("a container belongs to no database"))?;
-        let name = row.definition.name.clone();
-        let container = Container::new(id, database, version, row, predicates)?;
-        names.containers.insert((database, name), Arc::new(container));
+        names.add(Arc::new(Container::new(id, database, version, row, predicates)?));
     }
     let mut shelf = Shelf::default();
     for (key, value) in rows(snapshot, Family::Kept).await? {
