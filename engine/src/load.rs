@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 
 use crate::{
     clock::{Stopwatch, pause},
+    per_thread::PerThread,
     purge::Pace,
 };
 
@@ -39,9 +40,15 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Counts requests that are running and that have come. At first as after a long silence: nobody waits.
 #[derive(Debug, Default)]
 pub struct Load {
+    counts: PerThread<Counts>,
+    seen: Mutex<Seen>,
+}
+
+/// Of the requests that one thread began; another may have ended them.
+#[derive(Debug, Default)]
+struct Counts {
     running: AtomicU64,
     arrived: AtomicU64,
-    seen: Mutex<Seen>,
 }
 
 /// What the last look at the counts saw.
@@ -53,26 +60,31 @@ struct Seen {
 }
 
 /// A request that is running.
-pub struct Busy<'a>(&'a Load);
+pub struct Busy<'a>(&'a Counts);
 
 impl Load {
     /// Counts a request until the answer is dropped.
     pub fn enter(&self) -> Busy<'_> {
-        self.running.fetch_add(1, Relaxed);
-        self.arrived.fetch_add(1, Relaxed);
-        Busy(self)
+        let counts = self.counts.mine();
+        counts.running.fetch_add(1, Relaxed);
+        counts.arrived.fetch_add(1, Relaxed);
+        Busy(counts)
     }
 
     /// Requests that have come since the start.
     pub fn arrived(&self) -> u64 {
-        self.arrived.load(Relaxed)
+        self.counts.all().map(|counts| counts.arrived.load(Relaxed)).sum()
+    }
+
+    fn is_running(&self) -> bool {
+        self.counts.all().any(|counts| counts.running.load(Relaxed) > 0)
     }
 
     /// How background work may go on now.
     pub fn pace(&self) -> Pace {
         let mut seen = self.seen.lock();
         let arrived = self.arrived();
-        if seen.arrived != arrived || self.running.load(Relaxed) > 0 {
+        if seen.arrived != arrived || self.is_running() {
             *seen = Seen { arrived, quiet: Some(Stopwatch::start()) };
         }
         pace_after(seen.quiet.map(Stopwatch::elapsed))

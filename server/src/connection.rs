@@ -9,6 +9,7 @@
 //! Holds: a client that sends nothing, or a header forever, is cut off; a handler that panics answers 500, and
 //! the connection lives on.
 
+use crate::backend::Backend;
 use crate::head_timer::HeadTimer;
 use crate::lanes::Lanes;
 use crate::listen::{self, Limits};
@@ -16,6 +17,7 @@ use crate::log::panic_text;
 use crate::metrics::Metrics;
 use crate::prompt::Prompt;
 use crate::respond::{self, Body};
+use crate::routes::Routes;
 use crate::tasks::{Stopping, TaskSet};
 use clap::ValueEnum;
 use futures_util::FutureExt as _;
@@ -28,7 +30,7 @@ use mayfly_cosmos::{ApiError, headers};
 use mayfly_engine::Elsewhere;
 use serde::Deserialize;
 use std::convert::Infallible;
-use std::future::{Future, pending, poll_fn};
+use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -71,22 +73,19 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
 }
 
-/// Serves HTTP on `tcp` with `service` until stopping is asked for, and then up to the drain timeout.
-pub async fn serve<S, F>(
+/// Serves HTTP on `tcp` with `routes` until stopping is asked for, and then up to the drain timeout.
+pub async fn serve<B: Backend>(
     tcp: TcpListener,
     lanes: Arc<Lanes>,
     tls: TlsAcceptor,
     limits: Limits,
     metrics: Arc<Metrics>,
-    service: S,
+    routes: Arc<Routes<B>>,
     stopping: Stopping,
-) where
-    S: Fn(Request<Incoming>, ConnectionInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+) {
     let tasks = TaskSet::default();
     let shared = Arc::new(Shared {
-        service,
+        routes,
         tls,
         limits: limits.clone(),
         metrics,
@@ -99,8 +98,8 @@ pub async fn serve<S, F>(
 }
 
 /// What all connections of a listener share.
-struct Shared<S> {
-    service: S,
+struct Shared<B> {
+    routes: Arc<Routes<B>>,
     tls: TlsAcceptor,
     limits: Limits,
     metrics: Arc<Metrics>,
@@ -110,11 +109,7 @@ struct Shared<S> {
     elsewhere: Elsewhere,
 }
 
-impl<S, F> Shared<S>
-where
-    S: Fn(Request<Incoming>, ConnectionInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+impl<B: Backend> Shared<B> {
     /// Serves a connection until its end, or until stopping is asked for.
     async fn run(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, mut stopping: Stopping) {
         // Answers are small and awaited; waiting to fill a packet would cost 40 ms each.
@@ -152,9 +147,12 @@ where
         let head_timer = HeadTimer::default();
         let builder = self.builder(&head_timer);
         let requested = AtomicBool::new(false);
+        // Each request holds what all share, and counts that: on a count of the connection's own, which no other processor
+        // writes to.
+        let own = Arc::new(self.clone());
         let service = service_fn(|request| {
             requested.store(true, Ordering::Relaxed);
-            self.clone().answer(request, info)
+            Self::answer(own.clone(), request, info)
         });
         let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
         let mut late = pin!(async {
@@ -207,20 +205,20 @@ where
     }
 
     async fn answer(
-        self: Arc<Self>,
+        shared: Arc<Arc<Self>>,
         request: Request<Incoming>,
         info: ConnectionInfo,
     ) -> Result<Response<Body>, Infallible> {
         let activity_id = request.headers().get(&headers::ACTIVITY_ID).cloned();
         let method = request.method().clone();
         // Nothing is done here yet: what could panic is done when it is polled.
-        let call = (self.service)(request, info);
+        let call = Routes::handle(Held(shared.clone()), request, info);
         // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
         // guards itself.
-        Ok(match AssertUnwindSafe(self.elsewhere.if_long(call)).catch_unwind().await {
+        Ok(match AssertUnwindSafe(shared.elsewhere.if_long(call)).catch_unwind().await {
             Ok(Some(response)) => response,
             Err(panic) => {
-                self.metrics.handler_panicked();
+                shared.metrics.handler_panicked();
                 let activity_id = respond::activity_text(activity_id.as_ref());
                 tracing::error!(%method, activity_id, reason = panic_text(&*panic), "a request handler panicked");
                 respond::error(&ApiError::internal(), activity_id)
@@ -242,6 +240,15 @@ where
         } else {
             tracing::debug!(%peer, %error, "TLS handshake failed");
         }
+    }
+}
+
+/// The routes, held by a request.
+struct Held<B>(Arc<Arc<Shared<B>>>);
+
+impl<B> AsRef<Routes<B>> for Held<B> {
+    fn as_ref(&self) -> &Routes<B> {
+        &self.0.routes
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::connection::Scheme;
 use crate::samples::Sample;
+use mayfly_engine::PerThread;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,7 +36,7 @@ pub trait MetricsSource {
 /// The server's own counts.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    requests: Mutex<Requests>,
+    requests: PerThread<Mutex<Requests>>,
     connections_http: AtomicU64,
     connections_https: AtomicU64,
     connections_open: AtomicI64,
@@ -43,7 +44,7 @@ pub struct Metrics {
     panics: AtomicU64,
 }
 
-/// What is counted for every request, behind one lock.
+/// What is counted for every request, behind one lock for each thread.
 #[derive(Debug, Default)]
 struct Requests {
     by_operation: BTreeMap<&'static str, Operation>,
@@ -59,13 +60,32 @@ struct Operation {
     seconds: f64,
 }
 
+impl Requests {
+    fn add(&mut self, other: &Self) {
+        for (name, operation) in &other.by_operation {
+            let sum = self.by_operation.entry(name).or_default();
+            add_each(&mut sum.by_class, &operation.by_class);
+            add_each(&mut sum.by_duration, &operation.by_duration);
+            sum.seconds += operation.seconds;
+        }
+        self.throttled += other.throttled;
+        self.charge += other.charge;
+    }
+}
+
+fn add_each(sums: &mut [u64], counts: &[u64]) {
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count;
+    }
+}
+
 impl Metrics {
     /// Counts a request, and what it was charged in request units. `operation` is a word of the protocol like `read_item`.
     pub fn request(&self, operation: &'static str, status: u16, took: Duration, charge: f64) {
         let seconds = took.as_secs_f64();
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
         let bucket = BUCKETS_SECONDS.iter().take_while(|bound| seconds > **bound).count();
-        let mut requests = self.requests.lock();
+        let mut requests = self.requests.mine().lock();
         let counts = requests.by_operation.entry(operation).or_default();
         counts.by_class[class] += 1;
         counts.by_duration[bucket] += 1;
@@ -74,17 +94,24 @@ impl Metrics {
         requests.throttled += u64::from(status == 429);
     }
 
+    /// What all threads have counted.
+    fn requests(&self) -> Requests {
+        let mut sum = Requests::default();
+        for requests in self.requests.all() {
+            sum.add(&requests.lock());
+        }
+        sum
+    }
+
     /// Adds up what clients asked for.
     pub fn add_to(&self, sample: &mut Sample) {
-        let requests = self.requests.lock();
+        let requests = self.requests();
         for (_, operation) in requests.by_operation.iter().filter(|(name, _)| !NOT_CLIENTS.contains(name)) {
             let [_, _, _, refused, failed] = operation.by_class;
             sample.requests += operation.by_class.iter().sum::<u64>();
             sample.refused += refused;
             sample.failed += failed;
-            for (sum, count) in sample.by_duration.iter_mut().zip(operation.by_duration) {
-                *sum += count;
-            }
+            add_each(&mut sample.by_duration, &operation.by_duration);
         }
         sample.throttled = requests.throttled;
         sample.charge = requests.charge;
@@ -124,7 +151,7 @@ impl Drop for OpenConnection {
 
 impl MetricsSource for Metrics {
     fn render(&self, out: &mut String) {
-        let requests = self.requests.lock();
+        let requests = self.requests();
         head(out, "mayfly_requests_total", "counter", "Requests answered, by operation and class of status.");
         for (name, operation) in &requests.by_operation {
             for (class, count) in CLASSES.iter().zip(operation.by_class).filter(|(_, count)| *count > 0) {

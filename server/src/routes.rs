@@ -43,11 +43,16 @@ impl<B: Backend> Routes<B> {
         self.health.enter(Phase::Ready);
     }
 
-    /// Answers a request and counts it.
-    pub async fn handle(self: Arc<Self>, request: Request<Incoming>, from: ConnectionInfo) -> Response<Body> {
+    /// Answers a request and counts it. `routes` are held until then.
+    pub async fn handle(
+        routes: impl AsRef<Self> + Send,
+        request: Request<Incoming>,
+        from: ConnectionInfo,
+    ) -> Response<Body> {
+        let this = routes.as_ref();
         let watch = Stopwatch::start();
         let is_head = request.method() == Method::HEAD;
-        let Answer { operation, mut response, charge } = match (self.own(&request), self.backend.get()) {
+        let Answer { operation, mut response, charge } = match (this.own(&request), this.backend.get()) {
             (Some(response), _) => Answer::free("server", response),
             (None, Some(backend)) => backend.serve(request, from).await,
             (None, None) => not_yet(&request),
@@ -55,7 +60,7 @@ impl<B: Backend> Routes<B> {
         if is_head {
             leave_out_body(&mut response);
         }
-        self.metrics.request(operation, response.status().as_u16(), watch.elapsed(), charge);
+        this.metrics.request(operation, response.status().as_u16(), watch.elapsed(), charge);
         response
     }
 

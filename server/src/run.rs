@@ -126,10 +126,6 @@ impl Server {
         let health = Arc::new(Health::starting(config.store.to_string(), mongo_address.is_some()));
         let metrics = Arc::new(Metrics::default());
         let routes = Arc::new(Routes::<B>::new(health.clone(), metrics.clone(), identity.ca_pem));
-        let service = {
-            let routes = routes.clone();
-            move |request, from| routes.clone().handle(request, from)
-        };
         let (tls, mongo_limits) = (identity.acceptor.clone(), limits.clone());
         front.spawn(connection::serve(
             tcp,
@@ -137,7 +133,7 @@ impl Server {
             identity.acceptor,
             limits,
             metrics.clone(),
-            service,
+            routes.clone(),
             stopping.clone(),
         ));
 

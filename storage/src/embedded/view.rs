@@ -12,11 +12,15 @@
 //!
 //! Holds: a read sees each group whole or not at all, and waits for no lock that is held during a sync.
 
-use std::{ops::Bound, sync::Arc};
+use std::{
+    ops::{Bound, Deref},
+    sync::{Arc, OnceLock},
+};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use fjall::{AbstractTree, Guard, Readable};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
@@ -45,6 +49,10 @@ const KEY_BYTES: usize = 64;
 /// Rows whose keys share a buffer: whoever keeps a row of a page keeps this many keys, and not all.
 const KEYS_TOGETHER: usize = 64;
 
+/// Rows that a moment remembers, and how long their values may be: there is a moment for each group of writes.
+const KNOWN_PLACES: usize = 8;
+const KNOWN_BYTES_MAX: usize = 64;
+
 /// The latest complete group.
 #[derive(Clone)]
 pub struct Moment(Arc<Latest>);
@@ -53,7 +61,8 @@ struct Latest {
     trees: Trees,
     /// Of the tree that has documents.
     hot: HotRows,
-    present: RwLock<Arc<Present>>,
+    /// Every read takes it, and so no read writes anything to do so: processors would take it from each other.
+    present: ArcSwap<Present>,
     /// Held by who writes a group. False while one is half written, and for good if that failed.
     is_whole: Mutex<bool>,
 }
@@ -67,20 +76,36 @@ struct Present {
     /// the snapshot. They may not be later: what is merged away may be what a snapshot still sees, and then is in the
     /// older tables only.
     versions: PerSpace<u64>,
+    /// Rows of the small tree that were looked for at this moment, the first for each place. Nearly every read looks for
+    /// the counter of its slot.
+    known: [OnceLock<Known>; KNOWN_PLACES],
+}
+
+/// A row that was found, or was not there.
+struct Known {
+    key: Box<[u8]>,
+    value: Option<Box<[u8]>>,
 }
 
 impl Present {
+    /// Where a row is, if it is known.
+    fn known_at(&self, key: &[u8]) -> &OnceLock<Known> {
+        let sum = key.iter().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+        &self.known[sum % KNOWN_PLACES]
+    }
+
     fn of(trees: &Trees, number: u64) -> Self {
         let version = |tree: &fjall::Keyspace| tree.tree.current_version().id();
         let versions = PerSpace { small: version(&trees.of.small), large: version(&trees.of.large) };
-        Self { number, snapshot: trees.db.snapshot(), versions }
+        let known = [const { OnceLock::new() }; KNOWN_PLACES];
+        Self { number, snapshot: trees.db.snapshot(), versions, known }
     }
 }
 
 impl Moment {
     /// The present. Only for who knows that no group is half written. Keeps at most so many bytes of rows that were read.
     pub fn of(trees: Trees, hot_bytes: u64) -> Self {
-        let present = RwLock::new(Arc::new(Present::of(&trees, 1)));
+        let present = ArcSwap::from_pointee(Present::of(&trees, 1));
         let hot = HotRows::new(hot_bytes);
         Self(Arc::new(Latest { trees, hot, present, is_whole: Mutex::new(true) }))
     }
@@ -106,9 +131,8 @@ impl Moment {
     }
 
     fn advance(&self) {
-        let present = Arc::new(Present::of(&self.0.trees, self.latest().number + 1));
-        // The old one may be the last of its kind; let it go outside the lock.
-        let _past = std::mem::replace(&mut *self.0.present.write(), present);
+        let number = self.latest().number + 1;
+        self.0.present.store(Arc::new(Present::of(&self.0.trees, number)));
     }
 
     /// Has a key looked for in the trees the next time: somebody knew something else about it than they have. Only for the
@@ -141,25 +165,44 @@ impl Moment {
 
     fn get_at(&self, at: &Present, key: &Key) -> Result<Option<Bytes>> {
         check_key(key)?;
-        let hot = (key.space == Space::Large).then_some(&self.0.hot);
-        if let Some(value) = hot.and_then(|hot| hot.find(&key.bytes, at.number)) {
+        match key.space {
+            Space::Large => self.get_large(at, &key.bytes),
+            Space::Small => self.get_small(at, &key.bytes),
+        }
+    }
+
+    fn get_large(&self, at: &Present, key: &[u8]) -> Result<Option<Bytes>> {
+        if let Some(value) = self.0.hot.find(key, at.number) {
             return Ok(Some(value));
         }
-        let tree = self.0.trees.of.of(key.space);
-        let value = at.snapshot.get(tree, &key.bytes).map_err(failed)?.map(Bytes::from);
-        if let (Some(hot), Some(value)) = (hot, &value) {
-            hot.keep(&key.bytes, at.number, value);
+        let value = at.snapshot.get(&self.0.trees.of.large, key).map_err(failed)?.map(Bytes::from);
+        if let Some(value) = &value {
+            self.0.hot.keep(key, at.number, value);
         }
         Ok(value)
     }
 
-    /// A view that stays at this moment.
-    pub fn view(&self) -> View {
-        View { at: self.latest(), moment: self.clone() }
+    fn get_small(&self, at: &Present, key: &[u8]) -> Result<Option<Bytes>> {
+        let known = at.known_at(key);
+        if let Some(row) = known.get().filter(|row| *row.key == *key) {
+            // A copy: these are a few bytes, and who counts its users is written by all processors.
+            return Ok(row.value.as_deref().map(Bytes::copy_from_slice));
+        }
+        let value = at.snapshot.get(&self.0.trees.of.small, key).map_err(failed)?;
+        if value.as_ref().is_none_or(|value| value.len() <= KNOWN_BYTES_MAX) {
+            let _ = known.set(Known { key: key.into(), value: value.as_deref().map(Into::into) });
+        }
+        Ok(value.map(Bytes::from))
     }
 
-    fn latest(&self) -> Arc<Present> {
-        self.0.present.read().clone()
+    /// A view that stays at this moment.
+    pub fn view(&self) -> View {
+        View { at: self.0.present.load_full(), moment: self.clone() }
+    }
+
+    /// For as long as a look takes.
+    fn latest(&self) -> impl Deref<Target = Arc<Present>> {
+        self.0.present.load()
     }
 }
 
@@ -478,20 +521,18 @@ mod tests {
         }
 
         fn write(&mut self, rows: impl Iterator<Item = (u16, Option<usize>)>) {
-            let tree = &self.trees.of.large;
             let mut out = fjall::OwnedWriteBatch::with_capacity(self.trees.db.clone(), 0);
             // A key is written once in a group.
             let rows: BTreeMap<_, _> = rows.map(|(number, len)| (key_of(number), len)).collect();
             for (key, len) in &rows {
                 self.count += 1;
                 let filler = if self.count.is_multiple_of(MARK_EVERY) { MARK } else { b'v' };
-                match len {
-                    Some(len) => out.insert(
-                        tree,
-                        key.clone(),
-                        [&self.count.to_be_bytes()[..], &vec![filler; *len]].concat(),
-                    ),
-                    None => out.remove(tree, key.clone()),
+                let value = len.map(|len| [&self.count.to_be_bytes()[..], &vec![filler; len]].concat());
+                for tree in [&self.trees.of.large, &self.trees.of.small] {
+                    match &value {
+                        Some(value) => out.insert(tree, key.clone(), value.clone()),
+                        None => out.remove(tree, key.clone()),
+                    }
                 }
             }
             let group = |wrote: &dyn Fn(Space, &[u8])| {
@@ -502,12 +543,15 @@ mod tests {
         }
 
         /// Every view finds each row as the library finds it at that moment, in whatever order they are asked.
-        fn get(&self, numbers: impl Iterator<Item = u16> + Clone) {
+        fn get(&self, numbers: impl DoubleEndedIterator<Item = u16> + Clone) {
             for view in self.views.iter().rev().chain([&self.moment.view()]).chain(&self.views) {
-                for number in numbers.clone() {
-                    let key = Key { space: Space::Large, slot: Slot(0), bytes: key_of(number) };
-                    let by_library = view.at.snapshot.get(&self.trees.of.large, &key.bytes).unwrap();
-                    assert_eq!(view.get(&key).unwrap(), by_library.map(Bytes::from), "{number}");
+                // Once more the other way round: by then some are known.
+                for number in numbers.clone().chain(numbers.clone().rev()) {
+                    for space in [Space::Large, Space::Small] {
+                        let key = Key { space, slot: Slot(0), bytes: key_of(number) };
+                        let by_library = view.at.snapshot.get(self.trees.of.of(space), &key.bytes).unwrap();
+                        assert_eq!(view.get(&key).unwrap(), by_library.map(Bytes::from), "{number}");
+                    }
                 }
             }
         }
