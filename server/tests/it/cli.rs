@@ -111,3 +111,15 @@ fn runs_until_sigterm() {
     }
     assert!(log.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{log}");
 }
+
+/// Allocations are a part of every request's cost. Whether the allocator has taken its place is decided when the program is
+/// linked, and nothing else would tell.
+#[cfg(unix)]
+#[test]
+fn the_allocator_has_taken_its_place() {
+    let (code, _, stderr) = run(mayfly(&["--version"]).env("MIMALLOC_VERBOSE", "1"));
+    assert_eq!(code, 0);
+    let pages = stderr.lines().find_map(|line| line.trim().strip_prefix("pages")?.trim().strip_prefix(':'));
+    let peak = pages.and_then(|counts| counts.split_whitespace().next()?.parse::<u32>().ok());
+    assert!(peak.is_some_and(|pages| pages > 0), "{stderr}");
+}
