@@ -7,6 +7,7 @@
 //! Holds: no segment is empty, and raw and decoded segments correspond one to one.
 
 use crate::rid::is_database_rid;
+use memchr::{memchr, memchr_iter};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
@@ -29,12 +30,15 @@ pub struct NotUtf8;
 impl<'a> Path<'a> {
     /// Splits and decodes; a query string, if still attached, is left out.
     pub fn parse(path: &'a str) -> Result<Path<'a>, NotUtf8> {
-        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        let path = memchr(b'?', path.as_bytes()).and_then(|end| path.get(..end)).unwrap_or(path);
         let mut raw = Vec::with_capacity(SEGMENTS);
-        // By a function: segments are short, and a search for one character is made for long text.
-        raw.extend(path.split(|c| c == '/').filter(|segment| !segment.is_empty()));
+        let mut start = 0;
+        for end in memchr_iter(b'/', path.as_bytes()).chain([path.len()]) {
+            raw.extend(path.get(start..end).filter(|segment| !segment.is_empty()));
+            start = end + 1;
+        }
         let decode = |segment: &&'a str| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8);
-        let decoded = match path.contains('%') {
+        let decoded = match memchr(b'%', path.as_bytes()).is_some() {
             true => Some(raw.iter().map(decode).collect::<Result<_, _>>()?),
             false => None,
         };

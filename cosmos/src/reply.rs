@@ -25,7 +25,7 @@ pub type Body = Full<Bytes>;
 const HEADERS: usize = 28;
 
 /// Room for the longest value that is put together piece by piece: a session token of one range.
-const DESK_BYTES: usize = 40;
+const DRAFT_BYTES: usize = 40;
 
 /// Kinds of answers that are remembered by each thread.
 const SHAPES_MAX: usize = 8;
@@ -38,7 +38,7 @@ pub struct Reply {
     body: Vec<u8>,
     charge: Option<f64>,
     /// Where values of headers are put together.
-    desk: Vec<u8>,
+    draft: Vec<u8>,
 }
 
 impl Reply {
@@ -49,8 +49,8 @@ impl Reply {
 
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
-        let (headers, desk) = (Vec::with_capacity(HEADERS), Vec::with_capacity(DESK_BYTES));
-        Self { status, headers, body, charge: None, desk }
+        let (headers, draft) = (Vec::with_capacity(HEADERS), Vec::with_capacity(DRAFT_BYTES));
+        Self { status, headers, body, charge: None, draft }
     }
 
     /// An answer in another form.
@@ -96,9 +96,9 @@ impl Reply {
     /// The same for what `write` appends. A value is as long as it has to be: one with room to spare takes a second
     /// allocation to say so.
     pub fn set_written(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
-        self.desk.clear();
-        write(&mut self.desk);
-        if let Ok(value) = HeaderValue::from_bytes(&self.desk) {
+        self.draft.clear();
+        write(&mut self.draft);
+        if let Ok(value) = HeaderValue::from_bytes(&self.draft) {
             self.set_value(name, value);
         }
     }

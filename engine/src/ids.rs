@@ -67,16 +67,26 @@ pub(crate) fn push_uuid(bytes: [u8; 16], text: &mut String) {
 
 /// The same as bytes. By hand: every answer has three of these, and the standard library's formatting takes many times as long.
 pub(crate) fn uuid_digits(bytes: [u8; 16]) -> [u8; UUID_LEN] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     /// Where the two digits of each byte stand: there are hyphens between the groups.
     const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     let mut digits = [b'-'; UUID_LEN];
     for (at, byte) in PLACES.into_iter().zip(bytes) {
-        digits[at] = DIGITS[usize::from(byte >> 4)];
-        digits[at + 1] = DIGITS[usize::from(byte & 15)];
+        digits[at..at + 2].copy_from_slice(&PAIRS[usize::from(byte)]);
     }
     digits
 }
+
+/// The two digits of each byte.
+static PAIRS: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < pairs.len() {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 #[cfg(test)]
 mod tests {

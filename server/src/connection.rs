@@ -147,12 +147,10 @@ impl<B: Backend> Shared<B> {
         let head_timer = HeadTimer::default();
         let builder = self.builder(&head_timer);
         let requested = AtomicBool::new(false);
-        // Each request holds what all share, and counts that: on a count of the connection's own, which no other processor
-        // writes to.
-        let own = Arc::new(self.clone());
+        let own = Arc::new(Own { shared: self.clone(), info });
         let service = service_fn(|request| {
             requested.store(true, Ordering::Relaxed);
-            Self::answer(own.clone(), request, info)
+            own.clone().answer(request)
         });
         let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
         let mut late = pin!(async {
@@ -204,32 +202,6 @@ impl<B: Backend> Shared<B> {
         builder
     }
 
-    async fn answer(
-        shared: Arc<Arc<Self>>,
-        request: Request<Incoming>,
-        info: ConnectionInfo,
-    ) -> Result<Response<Body>, Infallible> {
-        let activity_id = request.headers().get(&headers::ACTIVITY_ID).cloned();
-        let method = request.method().clone();
-        // Nothing is done here yet: what could panic is done when it is polled.
-        let call = Routes::handle(Held(shared.clone()), request, info);
-        // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
-        // guards itself.
-        Ok(match AssertUnwindSafe(shared.elsewhere.if_long(call)).catch_unwind().await {
-            Ok(Some(response)) => response,
-            Err(panic) => {
-                shared.metrics.handler_panicked();
-                let activity_id = respond::activity_text(activity_id.as_ref());
-                tracing::error!(%method, activity_id, reason = panic_text(&*panic), "a request handler panicked");
-                respond::error(&ApiError::internal(), activity_id)
-            }
-            Ok(None) => {
-                let stopping = ApiError::unavailable("Mayfly is stopping. Please retry.");
-                respond::error(&stopping, respond::activity_text(activity_id.as_ref()))
-            }
-        })
-    }
-
     fn handshake_failed(&self, peer: SocketAddr, error: &std::io::Error) {
         self.metrics.handshake_failed();
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -243,12 +215,39 @@ impl<B: Backend> Shared<B> {
     }
 }
 
-/// The routes, held by a request.
-struct Held<B>(Arc<Arc<Shared<B>>>);
+/// What a request holds: what all share, and by a count of the connection's own, which no other processor writes to.
+struct Own<B> {
+    shared: Arc<Shared<B>>,
+    info: ConnectionInfo,
+}
 
-impl<B> AsRef<Routes<B>> for Held<B> {
+impl<B: Backend> Own<B> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let activity_id = request.headers().get(&headers::ACTIVITY_ID).cloned();
+        let method = request.method().clone();
+        // Nothing is done here yet: what could panic is done when it is polled.
+        let call = Routes::handle(self.clone(), request, self.info);
+        // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
+        // guards itself.
+        Ok(match AssertUnwindSafe(self.shared.elsewhere.if_long(call)).catch_unwind().await {
+            Ok(Some(response)) => response,
+            Err(panic) => {
+                self.shared.metrics.handler_panicked();
+                let activity_id = respond::activity_text(activity_id.as_ref());
+                tracing::error!(%method, activity_id, reason = panic_text(&*panic), "a request handler panicked");
+                respond::error(&ApiError::internal(), activity_id)
+            }
+            Ok(None) => {
+                let stopping = ApiError::unavailable("Mayfly is stopping. Please retry.");
+                respond::error(&stopping, respond::activity_text(activity_id.as_ref()))
+            }
+        })
+    }
+}
+
+impl<B> AsRef<Routes<B>> for Own<B> {
     fn as_ref(&self) -> &Routes<B> {
-        &self.0.routes
+        &self.shared.routes
     }
 }
 

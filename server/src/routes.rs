@@ -43,13 +43,13 @@ impl<B: Backend> Routes<B> {
         self.health.enter(Phase::Ready);
     }
 
-    /// Answers a request and counts it. `routes` are held until then.
+    /// Answers a request and counts it. `held` is who has the routes, until then.
     pub async fn handle(
-        routes: impl AsRef<Self> + Send,
+        held: Arc<impl AsRef<Self> + Send + Sync>,
         request: Request<Incoming>,
         from: ConnectionInfo,
     ) -> Response<Body> {
-        let this = routes.as_ref();
+        let this = (*held).as_ref();
         let watch = Stopwatch::start();
         let is_head = request.method() == Method::HEAD;
         let Answer { operation, mut response, charge } = match (this.own(&request), this.backend.get()) {
