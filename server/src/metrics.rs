@@ -217,6 +217,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_threads_count_is_added_up() {
+        let metrics = Metrics::default();
+        std::thread::scope(|scope| {
+            for (status, charge) in [(200, 1.0), (200, 2.5), (429, 0.0)] {
+                let metrics = &metrics;
+                scope.spawn(move || metrics.request("read_item", status, Duration::from_micros(300), charge));
+            }
+        });
+        let mut text = String::new();
+        metrics.render(&mut text);
+        for line in [
+            "mayfly_requests_total{operation=\"read_item\",status=\"2xx\"} 2",
+            "mayfly_requests_total{operation=\"read_item\",status=\"4xx\"} 1",
+            "mayfly_request_duration_seconds_count{operation=\"read_item\"} 3",
+            "mayfly_request_units_total 3.5",
+            "mayfly_throttled_total 1",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        let mut sample = Sample::default();
+        metrics.add_to(&mut sample);
+        assert_eq!((sample.requests, sample.refused, sample.throttled, sample.charge), (3, 1, 1, 3.5));
+    }
+
+    #[test]
     fn requests_are_counted_by_operation_class_and_time() {
         let metrics = Metrics::default();
         metrics.request("read_item", 200, Duration::from_micros(300), 1.0);
