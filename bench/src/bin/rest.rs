@@ -4,6 +4,7 @@
 //! cargo xtask bench rest
 //! cargo xtask bench rest --connections 16 --seconds 10 --operations read
 //! cargo xtask bench rest --connections 16 --postgres /usr/lib/postgresql/15/bin
+//! cargo xtask bench rest --connections 16 --seconds 0.5 --runs 40 --before BINARY
 //! ```
 //!
 //! Every server is its own process; the servers and the numbers of connections take turns, so that what else the machine does,
@@ -33,9 +34,10 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1,8,16,64")]
     connections: Vec<usize>,
     /// How long each measurement takes
-    #[arg(long, default_value_t = 4)]
-    seconds: u64,
-    /// Measurements of each kind; the median is shown
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// Measurements of each kind; medians are shown: of figures, and of their ratios to those taken in the same turn. Many
+    /// short ones tell more than few long ones where the machine has other work
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// Only these
@@ -53,6 +55,9 @@ struct Options {
     /// The server's binary; the one beside this program unless said otherwise
     #[arg(long)]
     mayfly: Option<PathBuf>,
+    /// A binary of another version, which takes turns too
+    #[arg(long)]
+    before: Option<PathBuf>,
     /// Be the bare server: how this program starts it
     #[arg(long, hide = true)]
     serve_bare: bool,
@@ -65,6 +70,11 @@ fn main() -> io::Result<()> {
     }
     let beside = std::env::current_exe()?.with_file_name(format!("mayfly{}", std::env::consts::EXE_SUFFIX));
     let mut servers = vec![Server::mayfly(options.mayfly.as_ref().unwrap_or(&beside))?, Server::bare()?];
+    if let Some(binary) = &options.before {
+        let mut before = Server::mayfly(binary)?;
+        before.name = "Mayfly before";
+        servers.push(before);
+    }
     if let Some(folder) = &options.peer {
         servers.push(Server::peer(folder, options.peer_port)?);
     }
@@ -94,7 +104,7 @@ fn serve_bare() -> io::Result<()> {
 
 /// Measures all servers in turns and prints a line for each and each number of connections.
 fn compare(servers: &[Rival], operation: Operation, options: &Options) -> io::Result<()> {
-    let time = Duration::from_secs(options.seconds);
+    let time = Duration::from_secs_f64(options.seconds);
     let mut rounds = Vec::new();
     for _ in 0..options.runs {
         let mut round = Vec::new();
@@ -110,16 +120,19 @@ fn compare(servers: &[Rival], operation: Operation, options: &Options) -> io::Re
             median(rounds.iter().map(|round| figure(&round[place][server])).collect())
         };
         for (number, server) in servers.iter().enumerate() {
-            let per_second = |server| of(server, |figures| figures.per_second);
+            let of_bare = rounds.iter().map(|round| {
+                let [this, bare] = [number, BARE].map(|server| round[place][server].per_second);
+                this / bare
+            });
             println!(
-                "| {} | {connections} | {} | {:.0} | {:.2} | {:.2} | {:.0} | {:.2} |",
+                "| {} | {connections} | {} | {:.0} | {:.2} | {:.2} | {:.1} | {:.2} |",
                 format!("{operation:?}").to_lowercase(),
                 server.name(),
-                per_second(number),
+                of(number, |figures| figures.per_second),
                 of(number, |figures| figures.p50_ms),
                 of(number, |figures| figures.p99_ms),
                 of(number, |figures| figures.cpu_us),
-                per_second(number) / per_second(BARE),
+                median(of_bare.collect()),
             );
         }
     }
