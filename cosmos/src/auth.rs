@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use percent_encoding::percent_decode_str;
 use sha2::Sha256;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// The account key of every Cosmos emulator; public, so it protects nothing.
 pub const EMULATOR_KEY: &str =
@@ -150,7 +150,7 @@ pub fn verify(keys: &Keys, request: &SignedRequest<'_>, now_unix_seconds: u64) -
     let signed_at = http_date::parse(date).ok_or(AuthError::NoDate)?;
     let (path, segments) = (request.path, request.path.segments());
     let kind = signed_type(&segments);
-    let payload = |link: String| {
+    let payload = |link: Cow<'_, str>| {
         let date = if request.x_ms_date.is_some() { None } else { request.date };
         payload(request.verb, kind, &link, request.x_ms_date, date)
     };

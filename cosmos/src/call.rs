@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use mayfly_engine::{
-    Clock as _, Container, Database, DocumentId, Engine, IfMatch, Kept, SystemClock, Timestamp,
+    Clock as _, Container, Database, DocumentId, Engine, IfMatch, Kept, Place, SystemClock, Timestamp,
 };
 use mayfly_value::partition::PartitionKey;
 
@@ -76,15 +76,13 @@ impl Call<'_> {
     }
 
     /// The container an address names, with its database. Checks the RID the client has cached, if it sent one.
-    pub fn container(&self, name: &ContainerRef) -> Result<(Arc<Database>, Arc<Container>), ApiError> {
-        let database = self.database(&name.db)?;
-        let by_name = self.engine.container(&database, name.coll.name());
-        let found = match (by_name, name.coll.rid()) {
-            (Err(_), Some(Rid::Container { coll, .. })) => self.engine.container_by_id(coll),
-            (by_name, _) => by_name,
+    pub fn container(&self, name: &ContainerRef) -> Result<Arc<Place>, ApiError> {
+        let place = match self.engine.place(name.db.name(), name.coll.name()) {
+            Ok(place) => place,
+            Err(_) => self.place_by_rids(name)?,
         };
-        let container = found?;
-        if container.database != database.id || !is_shown(&container) {
+        let Place { database, container } = &*place;
+        if container.database != database.id || !is_shown(container) {
             return Err(ApiError::resource_not_found());
         }
         let rid = Rid::Container { db: database.id, coll: container.id };
@@ -95,7 +93,18 @@ impl Call<'_> {
         if self.text(&headers::INTENDED_COLLECTION_RID)?.is_some_and(|intended| intended != rid.encode()) {
             return Err(ApiError::incorrect_container_rid());
         }
-        Ok((database, container))
+        Ok(place)
+    }
+
+    /// A container that is not there by its name and its database's; each of them may be a RID instead.
+    fn place_by_rids(&self, name: &ContainerRef) -> Result<Arc<Place>, ApiError> {
+        let database = self.database(&name.db)?;
+        let by_name = self.engine.container(&database, name.coll.name());
+        let container = match (by_name, name.coll.rid()) {
+            (Err(_), Some(Rid::Container { coll, .. })) => self.engine.container_by_id(coll),
+            (by_name, _) => by_name,
+        };
+        Ok(Arc::new(Place { database, container: container? }))
     }
 
     /// The containers of a database.
@@ -106,7 +115,7 @@ impl Call<'_> {
     }
 
     /// The container of an address below it: a missing one is a missing owner.
-    pub fn owner(&self, name: &ContainerRef) -> Result<(Arc<Database>, Arc<Container>), ApiError> {
+    pub fn owner(&self, name: &ContainerRef) -> Result<Arc<Place>, ApiError> {
         self.container(name).map_err(|error| match error.status {
             404 => ApiError::owner_not_found(),
             _ => error,
@@ -144,9 +153,10 @@ impl Call<'_> {
     pub fn token_for(&self, permission: &Kept) -> Result<String, ApiError> {
         let text = |name: &str| permission.value[name].as_str().unwrap_or_default();
         let Ok(address) = Address::parse(text("resource")) else { return Ok(String::new()) };
-        let Some(Ok((database, container))) = address.container().map(|name| self.container(name)) else {
+        let Some(Ok(place)) = address.container().map(|name| self.container(name)) else {
             return Ok(String::new());
         };
+        let Place { database, container } = &*place;
         let mut resource_link = format!("dbs/{}/colls/{}", database.name, container.name());
         if let Address::Document { id, .. } = &address {
             resource_link = format!("{resource_link}/docs/{}", id.name());

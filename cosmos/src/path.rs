@@ -17,6 +17,8 @@ const SEGMENTS: usize = 6;
 /// A path that was split and decoded, but not yet understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path<'a> {
+    /// Without slashes around it.
+    text: &'a str,
     raw: Vec<&'a str>,
     /// None where nothing is encoded, as in most requests.
     decoded: Option<Vec<Cow<'a, str>>>,
@@ -31,6 +33,7 @@ impl<'a> Path<'a> {
     /// Splits and decodes; a query string, if still attached, is left out.
     pub fn parse(path: &'a str) -> Result<Path<'a>, NotUtf8> {
         let path = memchr(b'?', path.as_bytes()).and_then(|end| path.get(..end)).unwrap_or(path);
+        let path = path.trim_matches('/');
         let mut raw = Vec::with_capacity(SEGMENTS);
         let mut start = 0;
         for end in memchr_iter(b'/', path.as_bytes()).chain([path.len()]) {
@@ -42,7 +45,7 @@ impl<'a> Path<'a> {
             true => Some(raw.iter().map(decode).collect::<Result<_, _>>()?),
             false => None,
         };
-        Ok(Path { raw, decoded })
+        Ok(Path { text: path, raw, decoded })
     }
 
     /// The decoded segments.
@@ -63,21 +66,35 @@ impl<'a> Path<'a> {
     pub fn signing_candidates(&self) -> Vec<(String, String)> {
         let segments = self.segments();
         let resource_type = signed_type(&segments).to_lowercase();
-        let mut links: Vec<String> = Vec::with_capacity(3);
+        let mut links: Vec<Cow<'_, str>> = Vec::with_capacity(3);
         for link in self.signed_links(&segments) {
             if !links.contains(&link) {
                 links.push(link);
             }
         }
-        links.into_iter().map(|link| (resource_type.clone(), link)).collect()
+        links.into_iter().map(|link| (resource_type.clone(), link.into_owned())).collect()
     }
 
     /// The links of these candidates, each made when it is asked for: nearly always the first is the one. Some may be equal.
-    pub(crate) fn signed_links<'s>(&'s self, segments: &'s [&str]) -> impl Iterator<Item = String> + 's {
+    pub(crate) fn signed_links<'s>(
+        &'s self,
+        segments: &'s [&str],
+    ) -> impl Iterator<Item = Cow<'s, str>> + 's {
         let is_encoded = || self.segments() != self.raw;
-        let as_sent = move || is_encoded().then(|| signed_link(&self.raw));
-        let by_name = std::iter::once_with(|| signed_link(segments));
-        self.rid_link(segments).into_iter().chain(by_name).chain(std::iter::once_with(as_sent).flatten())
+        let as_sent = move || is_encoded().then(|| Cow::Owned(signed_link(&self.raw)));
+        let by_name = std::iter::once_with(|| self.name_link(segments));
+        let by_rid = self.rid_link(segments).map(Cow::Owned);
+        by_rid.into_iter().chain(by_name).chain(std::iter::once_with(as_sent).flatten())
+    }
+
+    /// The link by names: of most paths, the beginning.
+    fn name_link(&self, segments: &[&str]) -> Cow<'_, str> {
+        let bytes = |segments: &[&str]| {
+            segments.iter().map(|segment| segment.len() + 1).sum::<usize>().saturating_sub(1)
+        };
+        let is_plain = self.decoded.is_none() && bytes(segments) == self.text.len();
+        let beginning = self.text.get(..bytes(signed_segments(segments))).filter(|_| is_plain);
+        beginning.map_or_else(|| Cow::Owned(signed_link(segments)), Cow::Borrowed)
     }
 
     /// The RID form: only the last id, in lower case.
@@ -177,6 +194,12 @@ mod tests {
             if let Ok(path) = Path::parse(&path) {
                 prop_assert!(!path.signing_candidates().is_empty());
             }
+        }
+
+        #[test]
+        fn a_link_is_its_segments(path in "(/|//|%20|é|a|dbs|colls|operations/partitionkeydelete){0,12}") {
+            let path = Path::parse(&path).unwrap();
+            prop_assert_eq!(path.name_link(&path.segments()), signed_link(&path.segments()));
         }
     }
 }

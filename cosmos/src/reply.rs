@@ -4,7 +4,10 @@
 //! header, and answers of one kind have the same names in the same order: so the map of an earlier one is copied, and
 //! only its values are put in.
 
-use std::{cell::RefCell, ptr};
+use std::{
+    cell::{Cell, RefCell},
+    ptr,
+};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,6 +18,7 @@ use hyper::{
 
 use mayfly_engine::charge;
 use mayfly_sql::value::json::write_number;
+use mayfly_value::json::write_int;
 
 use crate::{error::ApiError, headers};
 
@@ -29,6 +33,32 @@ const DRAFT_BYTES: usize = 40;
 
 /// Kinds of answers that are remembered by each thread.
 const SHAPES_MAX: usize = 8;
+
+/// Many numbers are small: the range of a container that has one, what reading a small item costs.
+static DIGITS: [HeaderValue; 10] = [
+    HeaderValue::from_static("0"),
+    HeaderValue::from_static("1"),
+    HeaderValue::from_static("2"),
+    HeaderValue::from_static("3"),
+    HeaderValue::from_static("4"),
+    HeaderValue::from_static("5"),
+    HeaderValue::from_static("6"),
+    HeaderValue::from_static("7"),
+    HeaderValue::from_static("8"),
+    HeaderValue::from_static("9"),
+];
+
+/// What is left of an answer that was made.
+#[derive(Default)]
+struct Spare {
+    headers: Vec<(&'static HeaderName, HeaderValue)>,
+    draft: Vec<u8>,
+}
+
+thread_local! {
+    /// Of the last answer, for the next one.
+    static SPARE: Cell<Spare> = const { Cell::new(Spare { headers: Vec::new(), draft: Vec::new() }) };
+}
 
 /// What a handler answers.
 #[derive(Debug)]
@@ -49,7 +79,9 @@ impl Reply {
 
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
-        let (headers, draft) = (Vec::with_capacity(HEADERS), Vec::with_capacity(DRAFT_BYTES));
+        let Spare { mut headers, mut draft } = SPARE.take();
+        headers.reserve(HEADERS);
+        draft.reserve(DRAFT_BYTES);
         Self { status, headers, body, charge: None, draft }
     }
 
@@ -93,13 +125,20 @@ impl Reply {
         }
     }
 
-    /// The same for what `write` appends. A value is as long as it has to be: one with room to spare takes a second
-    /// allocation to say so.
+    /// The same for what `write` appends.
     pub fn set_written(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(value) = self.written(write) {
+            self.set_value(name, value);
+        }
+    }
+
+    /// What `write` appends, as long as it has to be: a value with room to spare takes a second allocation to say so.
+    fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Option<HeaderValue> {
         self.draft.clear();
         write(&mut self.draft);
-        if let Ok(value) = HeaderValue::from_bytes(&self.draft) {
-            self.set_value(name, value);
+        match *self.draft {
+            [digit @ b'0'..=b'9'] => Some(DIGITS[usize::from(digit - b'0')].clone()),
+            _ => HeaderValue::from_bytes(&self.draft).ok(),
         }
     }
 
@@ -109,9 +148,11 @@ impl Reply {
         self
     }
 
-    /// Sets a header that is a whole number.
-    pub fn set_number(&mut self, name: &'static HeaderName, value: u64) {
-        self.set_value(name, HeaderValue::from(value));
+    /// Sets headers that are the same whole number.
+    pub fn set_number(&mut self, names: &[&'static HeaderName], value: u64) {
+        if let Some(value) = self.written(|out| write_int(value as i64, out)) {
+            self.headers.extend(names.iter().map(|name| (*name, value.clone())));
+        }
     }
 
     /// Says what the request has cost.
@@ -149,28 +190,29 @@ impl Reply {
         }
         let mut response = Response::new(Full::new(Bytes::from(self.body)));
         *response.status_mut() = self.status;
-        *response.headers_mut() = mapped(self.headers);
+        *response.headers_mut() = mapped(&mut self.headers);
+        SPARE.set(Spare { headers: self.headers, draft: self.draft });
         response
     }
 }
 
-/// The headers as a map.
-fn mapped(headers: Vec<(&'static HeaderName, HeaderValue)>) -> HeaderMap {
+/// The headers as a map. The list is empty then.
+fn mapped(headers: &mut Vec<(&'static HeaderName, HeaderValue)>) -> HeaderMap {
     thread_local! {
         /// The latest last.
         static SHAPES: RefCell<Vec<Shape>> = const { RefCell::new(Vec::new()) };
     }
     SHAPES.with_borrow_mut(|shapes| {
-        if let Some(shape) = shapes.iter().find(|shape| shape.is_of(&headers)) {
+        if let Some(shape) = shapes.iter().find(|shape| shape.is_of(headers)) {
             let mut map = shape.map.clone();
-            for (place, (_, value)) in map.values_mut().zip(headers) {
+            for (place, (_, value)) in map.values_mut().zip(headers.drain(..)) {
                 *place = value;
             }
             return map;
         }
         let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
         let mut map = HeaderMap::with_capacity(names.len());
-        for (name, value) in headers {
+        for (name, value) in headers.drain(..) {
             map.insert(name, value);
         }
         // One that was set twice is there once, and what it was set to first would get a place.

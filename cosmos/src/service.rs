@@ -58,8 +58,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Throughput buckets that a request may name.
 const THROUGHPUT_BUCKETS: std::ops::RangeInclusive<i64> = 1..=5;
 
-const GATEWAY_VERSION: &str = "version=2.14.0";
-const SCHEMA_VERSION: &str = "1.19";
+const GATEWAY_VERSION: HeaderValue = HeaderValue::from_static("version=2.14.0");
+const SCHEMA_VERSION: HeaderValue = HeaderValue::from_static("1.19");
+const NO_READ_REGIONS: HeaderValue = HeaderValue::from_static("0");
 
 /// The REST front-end.
 #[derive(Clone)]
@@ -101,6 +102,8 @@ pub struct Served {
     pub operation: &'static str,
     /// What it has cost, in request units.
     pub charge: f64,
+    /// How long it took.
+    pub took: Duration,
 }
 
 impl Cosmos {
@@ -116,29 +119,33 @@ impl Cosmos {
         }
     }
 
-    /// Answers a request. `scheme` is how the client reached us: `http` or `https`.
-    pub async fn serve<B>(&self, request: Request<B>, scheme: &str) -> (Response<Body>, Served)
+    /// Answers a request, which came when `watch` was started. `scheme` is how the client reached us: `http` or `https`.
+    pub async fn serve<B>(
+        &self,
+        request: Box<Request<B>>,
+        scheme: &str,
+        watch: Stopwatch,
+    ) -> (Response<Body>, Served)
     where
         B: HttpBody<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let watch = Stopwatch::start();
         let _busy = self.engine.load().enter();
         let (parts, body) = request.into_parts();
         let headers = Headers::of(&parts.headers);
         let activity_id = self.activity_id(&headers);
-        let mut served = Served { operation: "Unknown", charge: 0.0 };
+        let mut served = Served { operation: "Unknown", charge: 0.0, took: Duration::ZERO };
         // Its state is some kilobytes, and every future around it would hold and move them: once for each layer.
         let answer = Box::pin(self.answer(&parts, &headers, body, scheme, &activity_id, &mut served)).await;
         let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
         reply.set_text(&headers::ACTIVITY_ID, activity_id);
-        served.charge = reply.charge();
-        reply.set_value(&headers::GATEWAY_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
-        reply.set_value(&headers::SERVICE_VERSION, HeaderValue::from_static(GATEWAY_VERSION));
-        reply.set_value(&headers::SCHEMA_VERSION, HeaderValue::from_static(SCHEMA_VERSION));
-        reply.set_value(&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
+        (served.charge, served.took) = (reply.charge(), watch.elapsed());
+        reply.set_value(&headers::GATEWAY_VERSION, GATEWAY_VERSION);
+        reply.set_value(&headers::SERVICE_VERSION, GATEWAY_VERSION);
+        reply.set_value(&headers::SCHEMA_VERSION, SCHEMA_VERSION);
+        reply.set_value(&headers::NUMBER_OF_READ_REGIONS, NO_READ_REGIONS);
         reply.set_value(&headers::LAST_STATE_CHANGE, self.started.clone());
-        reply.set_written(&headers::REQUEST_DURATION_MS, |out| write_milliseconds(watch.elapsed(), out));
+        reply.set_written(&headers::REQUEST_DURATION_MS, |out| write_milliseconds(served.took, out));
         (reply.into_response(), served)
     }
 

@@ -112,11 +112,12 @@ pub async fn check(call: &Call<'_>, intent: Intent) -> Result<(), ApiError> {
     }
     let token = SessionToken::parse(text)?;
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (_, container) = call.owner(name)?;
-    let slots = slots(call, &container)?;
+    let place = call.owner(name)?;
+    let container = &place.container;
+    let slots = slots(call, container)?;
     for seen in token.0 {
         let here = slots.contains(&seen.range) && seen.container.is_none_or(|id| id == container.id);
-        if here && seen.commit > call.engine.lsn(&container, seen.range).await? {
+        if here && seen.commit > call.engine.lsn(container, seen.range).await? {
             return Err(ApiError::read_session_not_available());
         }
     }
@@ -129,8 +130,9 @@ pub async fn stamp(call: &Call<'_>, reply: &mut Reply) -> Result<(), ApiError> {
     if !reply.has(&headers::SESSION_TOKEN) {
         return Ok(());
     }
-    let (_, container) = call.owner(name)?;
-    let slots = slots(call, &container)?;
+    let place = call.owner(name)?;
+    let container = &place.container;
+    let slots = slots(call, container)?;
     if slots.len() < 2 {
         return Ok(());
     }
@@ -139,7 +141,7 @@ pub async fn stamp(call: &Call<'_>, reply: &mut Reply) -> Result<(), ApiError> {
         if !token.is_empty() {
             token.push(b',');
         }
-        push_part(&container, slot, call.engine.lsn(&container, slot).await?, &mut token);
+        push_part(container, slot, call.engine.lsn(container, slot).await?, &mut token);
     }
     reply.set_written(&headers::SESSION_TOKEN, |out| *out = token);
     Ok(())

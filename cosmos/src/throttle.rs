@@ -12,7 +12,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use mayfly_engine::Timestamp;
+use mayfly_engine::{Place, Timestamp};
 use parking_lot::Mutex;
 
 use crate::{
@@ -66,9 +66,10 @@ impl Budget {
             return Ok(None);
         }
         let name = call.address.container().ok_or_else(ApiError::internal)?;
-        let (database, container) = call.owner(name)?;
+        let place = call.owner(name)?;
+        let Place { database, container } = &*place;
         if let Some(units) = offers::units(call.engine, container.id) {
-            let slots = call.scope(&container)?.slots(&container);
+            let slots = call.scope(container)?.slots(container);
             return Ok(Some(Self { owner: container.id, slots, rate: units / f64::from(container.slots()) }));
         }
         let shared = offers::units(call.engine, database.id);

@@ -41,6 +41,7 @@ use crate::{
     etag::{Etag, IfMatch},
     kept::Shelf,
     keys::{self, CATALOG, Family, SLOTS_MAX, Shard, be_u64},
+    names::{Named, Names, Place},
     timeline::Timeline,
     ttl::TtlPolicy,
 };
@@ -86,30 +87,6 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-#[derive(Default)]
-struct Names {
-    databases: BTreeMap<String, Arc<Database>>,
-    /// Of each database, by name.
-    containers: BTreeMap<u32, BTreeMap<String, Arc<Container>>>,
-}
-
-impl Names {
-    fn add(&mut self, container: Arc<Container>) {
-        let of_database = self.containers.entry(container.database).or_default();
-        of_database.insert(container.name().to_owned(), container);
-    }
-
-    fn remove(&mut self, container: &Container) {
-        if let Some(of_database) = self.containers.get_mut(&container.database) {
-            of_database.remove(container.name());
-        }
-    }
-
-    fn all_containers(&self) -> impl Iterator<Item = &Arc<Container>> {
-        self.containers.values().flat_map(BTreeMap::values)
-    }
-}
-
 /// Makes a change, again from the start as long as other nodes are quicker. A macro, because a function would have to say
 /// of the future of any change that it may move between threads, which cannot be said.
 macro_rules! change {
@@ -128,7 +105,7 @@ macro_rules! change {
 pub(crate) struct Catalog {
     store: Arc<dyn Store>,
     timeline: Arc<Timeline>,
-    names: RwLock<Names>,
+    names: Names,
     shelf: RwLock<Shelf>,
     /// The last change that is in memory.
     seen: AtomicU64,
@@ -139,7 +116,7 @@ pub(crate) struct Catalog {
 
 /// All rows, read at one moment.
 struct Loaded {
-    names: Names,
+    named: Named,
     shelf: Shelf,
     seen: u64,
 }
@@ -156,8 +133,8 @@ impl Catalog {
         timeline: Arc<Timeline>,
         predicates: Arc<dyn Predicates>,
     ) -> Result<Self> {
-        let Loaded { names, shelf, seen } = load(&*store, &*predicates).await?;
-        let (names, shelf, seen) = (RwLock::new(names), RwLock::new(shelf), AtomicU64::new(seen));
+        let Loaded { named, shelf, seen } = load(&*store, &*predicates).await?;
+        let (names, shelf, seen) = (Names::new(named), RwLock::new(shelf), AtomicU64::new(seen));
         Ok(Self { store, timeline, names, shelf, seen, changes: Mutex::new(()), predicates })
     }
 
@@ -186,9 +163,10 @@ impl Catalog {
             return Ok(false);
         }
         let loaded = load(&*self.store, &*self.predicates).await?;
-        let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
-        (*names, *shelf) = (loaded.names, loaded.shelf);
-        self.seen.store(loaded.seen, Ordering::Release);
+        self.names.change(|named| {
+            (*named, *self.shelf.write()) = (loaded.named, loaded.shelf);
+            self.seen.store(loaded.seen, Ordering::Release);
+        });
         Ok(true)
     }
 
@@ -228,6 +206,10 @@ impl Catalog {
         self.names.read().containers.get(&database)?.get(name).cloned()
     }
 
+    pub fn place(&self, database: &str, container: &str) -> Option<Arc<Place>> {
+        self.names.place(database, container)
+    }
+
     pub fn container_by_id(&self, id: u32) -> Option<Arc<Container>> {
         self.names.read().all_containers().find(|container| container.id == id).cloned()
     }
@@ -249,7 +231,7 @@ impl Catalog {
             self.commit(vec![guard], vec![put], Vec::new(), Error::Exists(Resource::Database)).await?;
         let id = number(version)?;
         let database = Arc::new(Database { id, version, name: name.to_owned(), modified });
-        self.names.write().databases.insert(name.to_owned(), database.clone());
+        self.names.change(|named| drop(named.databases.insert(name.to_owned(), database.clone())));
         Ok(database)
     }
 
@@ -278,13 +260,15 @@ impl Catalog {
         }
         self.announce(&containers).await?;
         self.commit(guards, puts, deletes, Error::Contention).await?;
-        let (mut names, mut shelf) = (self.names.write(), self.shelf.write());
-        names.databases.remove(name);
-        names.containers.remove(&database.id);
-        shelf.drop_below(database.id);
-        for container in containers {
-            shelf.drop_below(container.id);
-        }
+        self.names.change(|named| {
+            named.databases.remove(name);
+            named.containers.remove(&database.id);
+            let mut shelf = self.shelf.write();
+            shelf.drop_below(database.id);
+            for container in containers {
+                shelf.drop_below(container.id);
+            }
+        });
         Ok(())
     }
 
@@ -364,7 +348,7 @@ impl Catalog {
         puts.push(self.dropped_row(&current, notes)?);
         self.announce(std::slice::from_ref(&current)).await?;
         self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
-        self.names.write().remove(&current);
+        self.names.change(|named| named.remove(&current));
         self.shelf.write().drop_below(current.id);
         Ok(())
     }
@@ -477,7 +461,7 @@ impl Catalog {
         if let Some(target) = &target {
             self.shelf.write().drop_below(target.id);
         }
-        self.names.write().remove(&current);
+        self.names.change(|named| named.remove(&current));
         self.publish(Container::new(current.id, database.id, version, row, &*self.predicates)?)
     }
 
@@ -518,7 +502,7 @@ impl Catalog {
 
     fn publish(&self, container: Container) -> Result<Arc<Container>> {
         let container = Arc::new(container);
-        self.names.write().add(container.clone());
+        self.names.change(|named| named.add(container.clone()));
         Ok(container)
     }
 
@@ -582,21 +566,21 @@ async fn last_change(store: &dyn Store) -> Result<u64> {
 
 async fn load(store: &dyn Store, predicates: &dyn Predicates) -> Result<Loaded> {
     let snapshot = &*store.snapshot().await?;
-    let mut names = Names::default();
+    let mut named = Named::default();
     let mut database_names = BTreeMap::new();
     for (key, value) in rows(snapshot, Family::Database).await? {
         let (version, id, row) = decode_row::<DatabaseRow>(&value)?;
         let name = String::from_utf8(key.to_vec()).map_err(|_| Error::Corrupt("a database's name"))?;
         database_names.insert(id, name.clone());
         let database = Database { id, version, name: name.clone(), modified: row.modified };
-        names.databases.insert(name, Arc::new(database));
+        named.databases.insert(name, Arc::new(database));
     }
     for (key, value) in rows(snapshot, Family::Container).await? {
         let (version, id, row) = decode_row::<ContainerRow>(&value)?;
         let database = key.get(..4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
         let database = database.filter(|database| database_names.contains_key(database));
         let database = database.ok_or(Error::Corrupt("a container belongs to no database"))?;
-        names.add(Arc::new(Container::new(id, database, version, row, predicates)?));
+        named.add(Arc::new(Container::new(id, database, version, row, predicates)?));
     }
     let mut shelf = Shelf::default();
     for (key, value) in rows(snapshot, Family::Kept).await? {
@@ -604,7 +588,7 @@ async fn load(store: &dyn Store, predicates: &dyn Predicates) -> Result<Loaded> 
     }
     let row = snapshot.get(&CATALOG.single(Family::Counter)).await?;
     let seen = row.as_deref().and_then(Counter::decode).map_or(0, |counter| counter.seq);
-    Ok(Loaded { names, shelf, seen })
+    Ok(Loaded { named, shelf, seen })
 }
 
 /// All rows of a catalog family: the key's own fields, and the value.

@@ -31,6 +31,7 @@ use crate::{
     load::Load,
     metrics::Metrics,
     moment::Moments,
+    names::Place,
     purge::{MASS, Marks},
     record::Record,
     timeline::Timeline,
@@ -275,6 +276,11 @@ impl Engine {
     /// A container by name, as it is now.
     pub fn container(&self, database: &Database, name: &str) -> Result<Arc<Container>> {
         self.catalog().container(database.id, name).ok_or(Error::NotFound(Resource::Container))
+    }
+
+    /// A container by its name and its database's, as it is now: what most requests begin with.
+    pub fn place(&self, database: &str, container: &str) -> Result<Arc<Place>> {
+        self.catalog().place(database, container).ok_or(Error::NotFound(Resource::Container))
     }
 
     /// A container by number, as it is now.

@@ -39,14 +39,14 @@ impl Elsewhere {
         Self { spawn: Arc::new(spawn), share: SHARE }
     }
 
-    /// Does `work`, there if it is long. `None` if it was ended there.
-    pub async fn if_long<F>(&self, work: F) -> Option<F::Output>
+    /// Does `work`, which begins with `watch`, and there if it is long. `None` if it was ended there.
+    pub async fn if_long<F>(&self, watch: Stopwatch, work: F) -> Option<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
         let mut work = Box::pin(work);
-        if let Some(output) = within(self.share, work.as_mut()).await {
+        if let Some(output) = within(self.share, watch, work.as_mut()).await {
             return Some(output);
         }
         let (mut result, awaited) = oneshot::channel();
@@ -68,10 +68,11 @@ impl fmt::Debug for Elsewhere {
 }
 
 /// What comes of work, unless it takes more than its share.
-async fn within<F: Future>(share: Duration, mut work: Pin<&mut F>) -> Option<F::Output> {
+async fn within<F: Future>(share: Duration, watch: Stopwatch, mut work: Pin<&mut F>) -> Option<F::Output> {
     let mut spent = Duration::ZERO;
+    let mut first = Some(watch);
     poll_fn(|context| {
-        let watch = Stopwatch::start();
+        let watch = first.take().unwrap_or_else(Stopwatch::start);
         match work.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending => {
@@ -123,7 +124,7 @@ mod tests {
         let here = thread::current().id();
         for (share, leaves) in [(Duration::MAX, false), (Duration::ZERO, true)] {
             let (elsewhere, runtime) = elsewhere(share);
-            let threads = elsewhere.if_long(threads(4)).await.unwrap();
+            let threads = elsewhere.if_long(Stopwatch::start(), threads(4)).await.unwrap();
             assert_eq!(threads[0], here);
             assert!(threads[1..].iter().all(|thread| (*thread != here) == leaves), "{threads:?}");
             runtime.shutdown_background();
@@ -141,7 +142,7 @@ mod tests {
             pending::<()>().await;
         };
         tokio::select! {
-            _ = elsewhere.if_long(work) => unreachable!("it never ends"),
+            _ = elsewhere.if_long(Stopwatch::start(), work) => unreachable!("it never ends"),
             told = has_left => told.unwrap(),
         }
         assert!(dropped.await.is_err());
@@ -155,7 +156,8 @@ mod tests {
             threads(1).await;
             panic!("no");
         };
-        let panic = AssertUnwindSafe(elsewhere.if_long(work)).catch_unwind().await.unwrap_err();
+        let panic =
+            AssertUnwindSafe(elsewhere.if_long(Stopwatch::start(), work)).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"no"));
         runtime.shutdown_background();
     }
@@ -163,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_told_of_an_end() {
         let (elsewhere, runtime) = elsewhere(Duration::ZERO);
-        let waiting = elsewhere.if_long(pending::<()>());
+        let waiting = elsewhere.if_long(Stopwatch::start(), pending::<()>());
         let ending = async {
             tokio::task::yield_now().await;
             runtime.shutdown_background();

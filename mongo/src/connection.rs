@@ -15,7 +15,7 @@ use std::{
 
 use bson::{Document, RawDocumentBuf};
 use bytes::{Buf, BytesMut};
-use mayfly_engine::Elsewhere;
+use mayfly_engine::{Elsewhere, clock::Stopwatch};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -212,7 +212,8 @@ impl Mongo {
         let mut response_to = request.id;
         loop {
             let (mongo, connection, asked) = (self.clone(), connection.clone(), request.clone());
-            let answer = elsewhere.if_long(async move { mongo.answer(&connection, &asked).await });
+            let answer =
+                elsewhere.if_long(Stopwatch::start(), async move { mongo.answer(&connection, &asked).await });
             let reply = if may_wait {
                 tokio::select! {
                     reply = answer => reply,

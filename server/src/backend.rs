@@ -12,9 +12,22 @@ use crate::respond::Body;
 use crate::tasks::{Stopping, TaskSet};
 use hyper::body::Incoming;
 use hyper::{Request, Response};
+use mayfly_engine::clock::Stopwatch;
 use mayfly_mongo::Mongo;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A request, and what the server knows of it.
+#[derive(Debug)]
+pub struct Asked {
+    /// Boxed: it is handed on many times before it is looked at.
+    pub request: Box<Request<Incoming>>,
+    /// Where it came from.
+    pub from: ConnectionInfo,
+    /// Runs since it came.
+    pub watch: Stopwatch,
+}
 
 /// A response, and the word under which metrics count it.
 #[derive(Debug)]
@@ -25,12 +38,14 @@ pub struct Answer {
     pub response: Response<Body>,
     /// What it is charged, in request units.
     pub charge: f64,
+    /// How long it took.
+    pub took: Duration,
 }
 
 impl Answer {
     /// One that is not charged for.
-    pub fn free(operation: &'static str, response: Response<Body>) -> Self {
-        Self { operation, response, charge: 0.0 }
+    pub fn free(operation: &'static str, response: Response<Body>, watch: Stopwatch) -> Self {
+        Self { operation, response, charge: 0.0, took: watch.elapsed() }
     }
 }
 
@@ -48,7 +63,7 @@ pub trait Backend: MetricsSource + Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self, BackendError>> + Send;
 
     /// Answers a request; errors are responses too.
-    fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> impl Future<Output = Answer> + Send;
+    fn serve(&self, asked: Asked) -> impl Future<Output = Answer> + Send;
 
     /// The MongoDB front-end over the same engine, if there is one.
     fn mongo(&self) -> Option<Arc<Mongo>> {

@@ -9,8 +9,8 @@
 //! Holds: a client that sends nothing, or a header forever, is cut off; a handler that panics answers 500, and
 //! the connection lives on.
 
-use crate::backend::Backend;
-use crate::head_timer::HeadTimer;
+use crate::backend::{Asked, Backend};
+use crate::heads::Heads;
 use crate::lanes::Lanes;
 use crate::listen::{self, Limits};
 use crate::log::panic_text;
@@ -27,15 +27,14 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use mayfly_cosmos::{ApiError, headers};
-use mayfly_engine::Elsewhere;
+use mayfly_engine::{Elsewhere, clock::Stopwatch};
 use serde::Deserialize;
 use std::convert::Infallible;
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -144,22 +143,11 @@ impl<B: Backend> Shared<B> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let head_timer = HeadTimer::default();
-        let builder = self.builder(&head_timer);
-        let requested = AtomicBool::new(false);
-        let own = Arc::new(Own { shared: self.clone(), info });
-        let service = service_fn(|request| {
-            requested.store(true, Ordering::Relaxed);
-            own.clone().answer(request)
-        });
+        let builder = self.builder();
+        let own = Arc::new(Own { shared: self.clone(), info, heads: Heads::default() });
+        let service = service_fn(|request| own.clone().answer(Box::new(request)));
         let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
-        let mut late = pin!(async {
-            // Until the first request nothing below watches the time: not while the preface is awaited, nor in HTTP/2.
-            let _ = timeout(self.limits.header_timeout, pending::<()>()).await;
-            if requested.load(Ordering::Relaxed) {
-                head_timer.run(self.limits.header_timeout).await;
-            }
-        });
+        let mut late = pin!(own.heads.late(self.limits.header_timeout));
         let mut stop = pin!(stopping.requested());
         let (prompt, late_prompt, stop_prompt) = (Prompt::new(), Prompt::new(), Prompt::new());
         let mut is_draining = false;
@@ -185,14 +173,10 @@ impl<B: Backend> Shared<B> {
         .await;
     }
 
-    fn builder(&self, head_timer: &HeadTimer) -> auto::Builder<TaskSet> {
+    fn builder(&self) -> auto::Builder<TaskSet> {
         let mut builder = auto::Builder::new(self.tasks.clone());
         let header_bytes_max = self.limits.header_bytes_max;
-        builder
-            .http1()
-            .timer(head_timer.clone())
-            .header_read_timeout(self.limits.header_timeout)
-            .max_buf_size(header_bytes_max);
+        builder.http1().max_buf_size(header_bytes_max);
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -219,17 +203,23 @@ impl<B: Backend> Shared<B> {
 struct Own<B> {
     shared: Arc<Shared<B>>,
     info: ConnectionInfo,
+    heads: Heads,
 }
 
 impl<B: Backend> Own<B> {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    async fn answer(self: Arc<Self>, request: Box<Request<Incoming>>) -> Result<Response<Body>, Infallible> {
+        let watch = Stopwatch::start();
+        let version = request.version();
+        self.heads.came();
         let activity_id = request.headers().get(&headers::ACTIVITY_ID).cloned();
         let method = request.method().clone();
         // Nothing is done here yet: what could panic is done when it is polled.
-        let call = Routes::handle(self.clone(), request, self.info);
+        let call = Routes::handle(self.clone(), Asked { request, from: self.info, watch });
         // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
         // guards itself.
-        Ok(match AssertUnwindSafe(self.shared.elsewhere.if_long(call)).catch_unwind().await {
+        let answered = AssertUnwindSafe(self.shared.elsewhere.if_long(watch, call)).catch_unwind().await;
+        self.heads.next_is_awaited(version);
+        Ok(match answered {
             Ok(Some(response)) => response,
             Err(panic) => {
                 self.shared.metrics.handler_panicked();

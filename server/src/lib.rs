@@ -21,7 +21,7 @@ pub mod disk;
 pub mod emulator_env;
 pub mod explorer;
 pub mod gauges;
-mod head_timer;
+mod heads;
 pub mod health;
 pub mod lanes;
 pub mod listen;

@@ -8,8 +8,7 @@
 use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use hyper::{Request, body::Incoming};
-use mayfly_cosmos::{Cosmos, Options, auth::Keys};
+use mayfly_cosmos::{Cosmos, Options, Served, auth::Keys};
 use mayfly_engine::{
     AdjustableClock, Clock, Engine, Error, Purged, SystemClock, aside,
     clock::{Stopwatch, pause},
@@ -31,9 +30,8 @@ use parking_lot::Mutex;
 
 use crate::{
     admin,
-    backend::{Answer, Backend, BackendError},
+    backend::{Answer, Asked, Backend, BackendError},
     config::Config,
-    connection::ConnectionInfo,
     data_dir, disk,
     gauges::Gauges,
     metrics::{Metrics, MetricsSource},
@@ -156,15 +154,18 @@ impl Backend for Node {
     }
 
     // Boxed, or everything around it would make and move room for its state: some kilobytes, a dozen times.
-    fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> impl Future<Output = Answer> + Send {
+    fn serve(&self, asked: Asked) -> impl Future<Output = Answer> + Send {
+        let Asked { request, from, watch } = asked;
         // Whoever looks on, as the portal does all the time, must not hold up what is looked at.
         let answer: BoxFuture<'_, Answer> = match request.uri().path().starts_with(admin::PREFIX) {
-            true => {
-                Box::pin(async move { Answer::free("Administration", admin::serve(self, request).await) })
-            }
+            true => Box::pin(async move {
+                let response = admin::serve(self, *request).await;
+                Answer::free("Administration", response, watch)
+            }),
             false => Box::pin(async move {
-                let (response, served) = self.cosmos.serve(request, from.scheme.as_str()).await;
-                Answer { operation: served.operation, response, charge: served.charge }
+                let (response, served) = self.cosmos.serve(request, from.scheme.as_str(), watch).await;
+                let Served { operation, charge, took } = served;
+                Answer { operation, response, charge, took }
             }),
         };
         answer

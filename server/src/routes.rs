@@ -5,8 +5,7 @@
 //!
 //! Holds: these answers contain nothing about documents, databases or keys.
 
-use crate::backend::{Answer, Backend};
-use crate::connection::ConnectionInfo;
+use crate::backend::{Answer, Asked, Backend};
 use crate::explorer;
 use crate::health::{Health, Phase};
 use crate::metrics::{Metrics, MetricsSource, single};
@@ -15,7 +14,6 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Method, Request, Response, StatusCode};
 use mayfly_cosmos::ApiError;
-use mayfly_engine::clock::Stopwatch;
 use std::sync::{Arc, OnceLock};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -44,23 +42,19 @@ impl<B: Backend> Routes<B> {
     }
 
     /// Answers a request and counts it. `held` is who has the routes, until then.
-    pub async fn handle(
-        held: Arc<impl AsRef<Self> + Send + Sync>,
-        request: Request<Incoming>,
-        from: ConnectionInfo,
-    ) -> Response<Body> {
+    pub async fn handle(held: Arc<impl AsRef<Self> + Send + Sync>, asked: Asked) -> Response<Body> {
         let this = (*held).as_ref();
-        let watch = Stopwatch::start();
-        let is_head = request.method() == Method::HEAD;
-        let Answer { operation, mut response, charge } = match (this.own(&request), this.backend.get()) {
-            (Some(response), _) => Answer::free("server", response),
-            (None, Some(backend)) => backend.serve(request, from).await,
-            (None, None) => not_yet(&request),
-        };
+        let is_head = asked.request.method() == Method::HEAD;
+        let Answer { operation, mut response, charge, took } =
+            match (this.own(&asked.request), this.backend.get()) {
+                (Some(response), _) => Answer::free("server", response, asked.watch),
+                (None, Some(backend)) => backend.serve(asked).await,
+                (None, None) => not_yet(&asked),
+            };
         if is_head {
             leave_out_body(&mut response);
         }
-        this.metrics.request(operation, response.status().as_u16(), watch.elapsed(), charge);
+        this.metrics.request(operation, response.status().as_u16(), took, charge);
         response
     }
 
@@ -103,9 +97,10 @@ impl<B: Backend> Routes<B> {
 }
 
 /// The answer while there is no backend.
-fn not_yet(request: &Request<Incoming>) -> Answer {
+fn not_yet(asked: &Asked) -> Answer {
     let error = ApiError::unavailable("Mayfly is starting. Please retry.");
-    Answer::free("none", respond::error(&error, &respond::activity_id(request.headers())))
+    let response = respond::error(&error, &respond::activity_id(asked.request.headers()));
+    Answer::free("none", response, asked.watch)
 }
 
 /// HTTP/1 would leave the body out by itself, HTTP/2 not; the length of the body stays in the header.

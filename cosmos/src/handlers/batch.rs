@@ -83,8 +83,9 @@ impl From<BatchOperation> for Step {
 /// `POST …/docs` with the batch header
 pub async fn run(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (database, container) = call.owner(name)?;
-    collection::refuse_writes(&container)?;
+    let place = call.owner(name)?;
+    let container = &place.container;
+    collection::refuse_writes(container)?;
     let rows = hybrid_row::is_hybrid_row(call.body);
     let steps = parse(call.body, rows)?;
     if steps.is_empty() {
@@ -98,10 +99,10 @@ pub async fn run(call: &Call<'_>) -> Answer {
         Some(_) => call.flag(&headers::BATCH_ATOMIC)?,
     };
     let done = match atomic {
-        true => atomic_batch(call, &container, &steps).await?,
-        false => bulk(call, &container, &steps).await?,
+        true => atomic_batch(call, container, &steps).await?,
+        false => bulk(call, container, &steps).await?,
     };
-    let lsn = call.engine.lsn(&container, done.slot).await?;
+    let lsn = call.engine.lsn(container, done.slot).await?;
     let status = if done.failed { StatusCode::MULTI_STATUS } else { StatusCode::OK };
     let total: f64 = done.results.iter().map(|result| result.request_charge).sum();
     let count = done.results.len();
@@ -110,7 +111,7 @@ pub async fn run(call: &Call<'_>) -> Answer {
         false => Reply::json(status, to_json(&done.results)),
     };
     let reply = reply.charged((total * 100.0).round() / 100.0).with(&headers::ITEM_COUNT, count);
-    Ok(with_session(reply, &database, &container, done.slot, lsn))
+    Ok(with_session(reply, &place, done.slot, lsn))
 }
 
 /// The operations of a body: JSON, or the rows that .NET sends.

@@ -17,19 +17,20 @@ use crate::{call::Call, error::ApiError, headers, http_date, reply::Reply, resou
 /// `GET …/docs` with `A-IM`
 pub async fn read(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (database, container) = call.owner(name)?;
-    let scope = call.scope(&container)?;
-    let slot = call.slot_of_scope(&container, &scope)?;
+    let place = call.owner(name)?;
+    let container = &place.container;
+    let scope = call.scope(container)?;
+    let slot = call.slot_of_scope(container, &scope)?;
     let kind = call.text(&headers::A_IM)?.unwrap_or_default().to_ascii_lowercase();
     let items = call.page_items()?;
     let (documents, position) = match kind.as_str() {
         "incremental feed" => {
             let start = start(call)?;
-            let page = call.engine.changes(&container, slot, start, &scope, items, call.now).await?;
+            let page = call.engine.changes(container, slot, start, &scope, items, call.now).await?;
             let mut documents = Vec::with_capacity(page.records.len());
             for record in &page.records {
                 let mut document = Vec::new();
-                resource::push_changed_document(call.engine, &container, slot, record, &mut document)?;
+                resource::push_changed_document(call.engine, container, slot, record, &mut document)?;
                 documents.push(document);
             }
             (documents, page.position)
@@ -37,20 +38,20 @@ pub async fn read(call: &Call<'_>) -> Answer {
         "full-fidelity feed" => {
             let after = match start(call)? {
                 FeedStart::After(lsn) => lsn,
-                FeedStart::Now => call.engine.lsn(&container, slot).await?,
+                FeedStart::Now => call.engine.lsn(container, slot).await?,
                 FeedStart::Beginning | FeedStart::Time(_) => {
                     return Err(ApiError::bad_request(
                         "All Versions and Deletes change feed can only start from now or from a continuation.",
                     ));
                 }
             };
-            let page = call.engine.log(&container, slot, after, &scope, items, call.now).await?;
+            let page = call.engine.log(container, slot, after, &scope, items, call.now).await?;
             if page.forgotten.is_some_and(|forgotten| after < forgotten.lsn) {
                 return Err(ApiError::bad_request(
                     "You must read the change feed from within the retention period.",
                 ));
             }
-            let documents = page.events.iter().map(|(lsn, event)| envelope(&container, *lsn, event));
+            let documents = page.events.iter().map(|(lsn, event)| envelope(container, *lsn, event));
             (documents.collect::<Result<_, _>>()?, page.position)
         }
         _ => return Err(ApiError::bad_request(format!("The value '{kind}' of the header A-IM is invalid."))),
@@ -60,15 +61,15 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let mut reply = if documents.is_empty() {
         Reply::empty(StatusCode::NOT_MODIFIED).charged(charge::MISS)
     } else {
-        let rid = resource::container_rid(&container);
+        let rid = resource::container_rid(container);
         let body = resource::document_feed(&rid, &documents);
         let cost = charge::page(count, body.len() as u64);
         Reply::json(StatusCode::OK, body).charged(cost)
     };
     reply.set(&headers::ETAG, &etag);
     reply.set(&headers::ITEM_COUNT, count);
-    let lsn = call.engine.lsn(&container, slot).await?;
-    Ok(with_session(reply, &database, &container, slot, lsn))
+    let lsn = call.engine.lsn(container, slot).await?;
+    Ok(with_session(reply, &place, slot, lsn))
 }
 
 /// Where the client wants to start: an etag wins over a time.

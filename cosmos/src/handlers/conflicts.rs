@@ -8,8 +8,9 @@ use crate::{call::Call, error::ApiError, headers, query::request::Request, reply
 /// `GET …/conflicts`
 pub async fn list(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (_, container) = call.owner(name)?;
-    let feed = resource::feed(&resource::container_rid(&container), "Conflicts", Vec::new());
+    let place = call.owner(name)?;
+    let container = &place.container;
+    let feed = resource::feed(&resource::container_rid(container), "Conflicts", Vec::new());
     Ok(Reply::value(StatusCode::OK, &feed).with(&headers::ITEM_COUNT, 0))
 }
 

@@ -1,7 +1,7 @@
 //! Containers: their definitions, time to live among them.
 
 use hyper::StatusCode;
-use mayfly_engine::{Container, ContainerDefinition, IndexingMode, KeptKind};
+use mayfly_engine::{Container, ContainerDefinition, IndexingMode, KeptKind, Place};
 
 use super::{
     Answer, list,
@@ -58,29 +58,30 @@ pub async fn create(call: &Call<'_>) -> Answer {
 
 /// `GET /dbs/{db}/colls/{coll}`
 pub async fn read(call: &Call<'_>) -> Answer {
-    let (_, container) = call.container(name(call)?)?;
+    let place = call.container(name(call)?)?;
+    let container = &place.container;
     let etag = container.etag();
     if call.if_none_match()?.is_some_and(|condition| condition.allows(etag)) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&headers::ETAG, etag));
     }
-    let mut value = resource::container(&container);
+    let mut value = resource::container(container);
     if call.flag(&headers::POPULATE_PARTITION_STATISTICS)? {
-        value["statistics"] = statistics::of_ranges(call, &container).await?;
+        value["statistics"] = statistics::of_ranges(call, container).await?;
     }
-    let mut reply =
-        with_progress(call, answer(StatusCode::OK, &value, &etag.to_string()), &container).await?;
+    let mut reply = with_progress(call, answer(StatusCode::OK, &value, &etag.to_string()), container).await?;
     if call.flag(&headers::POPULATE_QUOTA_INFO)? {
-        statistics::add_usage(call, &container, &mut reply).await?;
+        statistics::add_usage(call, container, &mut reply).await?;
     }
     Ok(reply)
 }
 
 /// `PUT /dbs/{db}/colls/{coll}`
 pub async fn replace(call: &Call<'_>) -> Answer {
-    let (database, container) = call.container(name(call)?)?;
+    let place = call.container(name(call)?)?;
+    let Place { database, container } = &*place;
     let body = call.json()?;
     let definition = if container.is_collection() {
-        collection::redefined(&container, &body)?
+        collection::redefined(container, &body)?
     } else {
         let mut definition = policy::from_json(&body)?;
         policy::fixed::keep(container.definition(), &mut definition, &body);
@@ -88,14 +89,15 @@ pub async fn replace(call: &Call<'_>) -> Answer {
         definition
     };
     check_encryption(call, &definition, database.id)?;
-    let container = call.engine.replace_container(&container, definition, call.if_match()?, call.now).await?;
+    let container = call.engine.replace_container(container, definition, call.if_match()?, call.now).await?;
     shaped(call, StatusCode::OK, &container).await
 }
 
 /// `DELETE /dbs/{db}/colls/{coll}`
 pub async fn delete(call: &Call<'_>) -> Answer {
-    let (_, container) = call.container(name(call)?)?;
-    call.engine.delete_container(&container, call.if_match()?).await?;
+    let place = call.container(name(call)?)?;
+    let container = &place.container;
+    call.engine.delete_container(container, call.if_match()?).await?;
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 

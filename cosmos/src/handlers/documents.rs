@@ -2,12 +2,12 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use hyper::{StatusCode, header::HeaderValue};
+use hyper::StatusCode;
 use mayfly_engine::{
-    Access, Container, Database, Direction, DocumentId, Effect, InvalidTtl, Operation, Outcome, PageLimit,
-    Partition, charge,
+    Access, Container, Direction, DocumentId, Effect, InvalidTtl, Operation, Outcome, PageLimit, Partition,
+    Place, charge,
 };
-use mayfly_value::{json::write_int, partition::PartitionKey};
+use mayfly_value::partition::PartitionKey;
 
 use super::{Answer, item_body, patch_body};
 use crate::{
@@ -26,8 +26,7 @@ pub static EXPIRES_AT: hyper::header::HeaderName =
 
 /// The container of an item operation, and the logical partition in it.
 struct Scope {
-    database: Arc<Database>,
-    container: Arc<Container>,
+    place: Arc<Place>,
     key: PartitionKey,
     partition: Partition,
 }
@@ -35,25 +34,28 @@ struct Scope {
 impl Scope {
     /// Of an operation that writes.
     fn to_write(call: &Call<'_>) -> Result<Self, ApiError> {
-        let (database, container) = owner(call)?;
-        collection::refuse_writes(&container)?;
-        Self::within(call, database, container)
+        let place = owner(call)?;
+        collection::refuse_writes(&place.container)?;
+        Self::within(call, place)
     }
 
     fn of(call: &Call<'_>) -> Result<Self, ApiError> {
-        let (database, container) = owner(call)?;
-        Self::within(call, database, container)
+        Self::within(call, owner(call)?)
     }
 
-    fn within(call: &Call<'_>, database: Arc<Database>, container: Arc<Container>) -> Result<Self, ApiError> {
+    fn within(call: &Call<'_>, place: Arc<Place>) -> Result<Self, ApiError> {
         let key = call.partition_key()?;
-        match key.0.len().cmp(&container.definition().partition_key.paths.len()) {
+        match key.0.len().cmp(&place.container.definition().partition_key.paths.len()) {
             Ordering::Less => return Err(ApiError::partition_key_short()),
             Ordering::Greater => return Err(ApiError::partition_key_shape()),
             Ordering::Equal => {}
         }
-        let partition = container.locate(&key)?;
-        Ok(Self { database, container, key, partition })
+        let partition = place.container.locate(&key)?;
+        Ok(Self { place, key, partition })
+    }
+
+    fn container(&self) -> &Arc<Container> {
+        &self.place.container
     }
 
     fn slot(&self) -> u16 {
@@ -62,7 +64,7 @@ impl Scope {
 }
 
 /// The container that items are in, and its database.
-fn owner(call: &Call<'_>) -> Result<(Arc<Database>, Arc<Container>), ApiError> {
+fn owner(call: &Call<'_>) -> Result<Arc<Place>, ApiError> {
     call.owner(call.address.container().ok_or_else(ApiError::internal)?)
 }
 
@@ -92,7 +94,7 @@ pub async fn replace(call: &Call<'_>) -> Answer {
 /// `PATCH …/docs/{id}`
 pub async fn patch(call: &Call<'_>) -> Answer {
     let scope = Scope::to_write(call)?;
-    let modify = patch_body::parse(call, &scope.container, scope.slot(), call.body)?;
+    let modify = patch_body::parse(call, scope.container(), scope.slot(), call.body)?;
     let id = path_id(call, &scope).await?;
     write(call, &scope, Operation::Modify { id, modify, if_match: call.if_match()? }).await
 }
@@ -108,11 +110,11 @@ pub async fn delete(call: &Call<'_>) -> Answer {
 pub async fn read(call: &Call<'_>) -> Answer {
     let scope = Scope::of(call)?;
     let id = path_id(call, &scope).await?;
-    let (record, lsn) = call.engine.read_with_lsn(&scope.container, &scope.partition, &id, call.now).await?;
+    let (record, lsn) = call.engine.read_with_lsn(scope.container(), &scope.partition, &id, call.now).await?;
     let Some(record) = record else {
         return Ok(refused(call, &scope, &ApiError::item_not_found(), lsn));
     };
-    let etag = call.engine.etag(&scope.container, scope.slot(), &record);
+    let etag = call.engine.etag(scope.container(), scope.slot(), &record);
     let known = call.if_none_match()?.is_some_and(|condition| condition.allows(etag));
     let outcome = Outcome { effect: Effect::Read, charge: charge::read(record.size()), record: Some(record) };
     let status = if known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
@@ -131,16 +133,16 @@ async fn path_id(call: &Call<'_>, scope: &Scope) -> Result<DocumentId, ApiError>
 
 /// RIDs are not indexed: old clients that use them name the partition too, and that is walked.
 async fn id_by_rid(call: &Call<'_>, scope: &Scope, rid: &str) -> Result<DocumentId, ApiError> {
-    let access = Access::Records(call.scope(&scope.container)?);
+    let access = Access::Records(call.scope(scope.container())?);
     let mut position = None;
     loop {
         let limit = PageLimit { rows: 1000, bytes: 4 << 20 };
         let page = call
             .engine
-            .scan(&scope.container, &access, Direction::Forward, position, limit, call.now)
+            .scan(scope.container(), &access, Direction::Forward, position, limit, call.now)
             .await?;
         for found in &page.found {
-            if resource::document_rid(&scope.container, found.slot, &found.record).0 == rid {
+            if resource::document_rid(scope.container(), found.slot, &found.record).0 == rid {
                 let id = found.record.body().get_str("id").map_err(|_| ApiError::internal())?;
                 return item_id(id);
             }
@@ -154,22 +156,23 @@ async fn id_by_rid(call: &Call<'_>, scope: &Scope, rid: &str) -> Result<Document
 
 /// `POST …/operations/partitionkeydelete`
 pub async fn delete_partition(call: &Call<'_>) -> Answer {
-    let (database, container) = owner(call)?;
-    collection::refuse_writes(&container)?;
+    let place = owner(call)?;
+    let container = &place.container;
+    collection::refuse_writes(container)?;
     if call.partition_key_if_any()?.is_none() {
         return Err(ApiError::partition_key_required());
     }
-    let access = Access::Records(call.scope(&container)?);
+    let access = Access::Records(call.scope(container)?);
     let mut slot = 0;
     loop {
         let limit = PageLimit { rows: 100, bytes: 4 << 20 };
-        let page = call.engine.scan(&container, &access, Direction::Forward, None, limit, call.now).await?;
+        let page = call.engine.scan(container, &access, Direction::Forward, None, limit, call.now).await?;
         for found in &page.found {
             slot = found.slot;
             let key = container.definition().partition_key.extract(found.record.body())?;
             let id = found.record.body().get_str("id").map_err(|_| ApiError::internal())?;
             let operation = Operation::Delete { id: item_id(id)?, if_match: None };
-            match call.engine.write(&container, &key, operation, InvalidTtl::Refuse, call.now).await {
+            match call.engine.write(container, &key, operation, InvalidTtl::Refuse, call.now).await {
                 // Somebody else, or its time, was faster.
                 Ok(_) | Err(mayfly_engine::Error::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -179,13 +182,13 @@ pub async fn delete_partition(call: &Call<'_>) -> Answer {
             break;
         }
     }
-    let lsn = call.engine.lsn(&container, slot).await?;
-    Ok(with_session(Reply::empty(StatusCode::OK), &database, &container, slot, lsn))
+    let lsn = call.engine.lsn(container, slot).await?;
+    Ok(with_session(Reply::empty(StatusCode::OK), &place, slot, lsn))
 }
 
 async fn write(call: &Call<'_>, scope: &Scope, operation: Operation) -> Answer {
     let written =
-        call.engine.write(&scope.container, &scope.key, operation, InvalidTtl::Refuse, call.now).await;
+        call.engine.write(scope.container(), &scope.key, operation, InvalidTtl::Refuse, call.now).await;
     match written {
         Ok((outcome, lsn)) => {
             let status = match outcome.effect {
@@ -205,20 +208,18 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
     let mut body = Vec::new();
     if let (Some(record), true) = (&outcome.record, wants_body) {
         body.reserve(record.size() as usize + resource::ADDED_BYTES);
-        resource::push_document(call.engine, &scope.container, scope.slot(), record, &mut body)?;
+        resource::push_document(call.engine, scope.container(), scope.slot(), record, &mut body)?;
     }
     let mut reply = Reply::json(status, body);
     if let Some(record) = &outcome.record {
-        reply.set_text(&headers::ETAG, call.engine.etag(&scope.container, scope.slot(), record).to_text());
-        let lsn = HeaderValue::from(record.lsn);
-        reply.set_value(&headers::ITEM_LSN, lsn.clone());
-        reply.set_value(&headers::ITEM_LOCAL_LSN, lsn);
-        if let Some(at) = call.engine.expires_at(&scope.container, record) {
-            reply.set_number(&EXPIRES_AT, at.seconds());
+        reply.set_text(&headers::ETAG, call.engine.etag(scope.container(), scope.slot(), record).to_text());
+        reply.set_number(&[&headers::ITEM_LSN, &headers::ITEM_LOCAL_LSN], record.lsn);
+        if let Some(at) = call.engine.expires_at(scope.container(), record) {
+            reply.set_number(&[&EXPIRES_AT], at.seconds());
         }
     }
     reply.set_charge(outcome.charge);
-    Ok(with_session(reply, &scope.database, &scope.container, scope.slot(), lsn))
+    Ok(with_session(reply, &scope.place, scope.slot(), lsn))
 }
 
 /// An error of an item operation: SDKs want the session token on these too.
@@ -226,32 +227,24 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
     if error.status >= 500 {
         return Err(error);
     }
-    let lsn = call.engine.lsn(&scope.container, scope.slot()).await?;
+    let lsn = call.engine.lsn(scope.container(), scope.slot()).await?;
     Ok(refused(call, scope, &error, lsn))
 }
 
 fn refused(call: &Call<'_>, scope: &Scope, error: &ApiError, lsn: u64) -> Reply {
     let charge = if error.status == 404 { charge::MISS } else { charge::REFUSED };
     let reply = Reply::error(error, call.activity_id).charged(charge);
-    with_session(reply, &scope.database, &scope.container, scope.slot(), lsn)
+    with_session(reply, &scope.place, scope.slot(), lsn)
 }
 
 /// Adds where the answer came from and how far that partition has got.
-pub fn with_session(
-    mut reply: Reply,
-    database: &Database,
-    container: &Container,
-    slot: u16,
-    lsn: u64,
-) -> Reply {
+pub fn with_session(mut reply: Reply, place: &Place, slot: u16, lsn: u64) -> Reply {
+    let Place { database, container } = place;
     reply.set_written(&headers::SESSION_TOKEN, |token| session::push_part(container, slot, lsn, token));
-    let lsn = HeaderValue::from(lsn);
-    for name in
-        [&headers::LSN, &headers::LOCAL_LSN, &headers::GLOBAL_COMMITTED_LSN, &headers::QUORUM_ACKED_LSN]
-    {
-        reply.set_value(name, lsn.clone());
-    }
-    reply.set_written(&headers::PARTITION_KEY_RANGE_ID, |range| write_int(slot.into(), range));
+    let commit =
+        [&headers::LSN, &headers::LOCAL_LSN, &headers::GLOBAL_COMMITTED_LSN, &headers::QUORUM_ACKED_LSN];
+    reply.set_number(&commit, lsn);
+    reply.set_number(&[&headers::PARTITION_KEY_RANGE_ID], slot.into());
     let (by_rid, by_name) = resource::container_paths(database, container);
     reply.set_value(&headers::CONTENT_PATH, by_rid);
     reply.set_value(&headers::ALT_CONTENT_PATH, by_name);

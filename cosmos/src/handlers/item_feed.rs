@@ -13,31 +13,32 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 /// `GET …/docs`
 pub async fn read(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (database, container) = call.owner(name)?;
+    let place = call.owner(name)?;
+    let container = &place.container;
     let position = match call.text(&headers::CONTINUATION)? {
         None | Some("") => None,
-        Some(token) => Some(decode(&container, token)?),
+        Some(token) => Some(decode(container, token)?),
     };
     let limit = PageLimit { rows: call.page_items()?, bytes: PAGE_BYTES_MAX };
-    let access = Access::Records(call.scope(&container)?);
-    let page = call.engine.scan(&container, &access, Direction::Forward, position, limit, call.now).await?;
+    let access = Access::Records(call.scope(container)?);
+    let page = call.engine.scan(container, &access, Direction::Forward, position, limit, call.now).await?;
 
     let mut documents = Vec::with_capacity(page.found.len());
     for found in &page.found {
         let mut document = Vec::with_capacity(found.record.size() as usize + 512);
-        resource::push_document(call.engine, &container, found.slot, &found.record, &mut document)?;
+        resource::push_document(call.engine, container, found.slot, &found.record, &mut document)?;
         documents.push(document);
     }
-    let body = resource::document_feed(&resource::container_rid(&container), &documents);
+    let body = resource::document_feed(&resource::container_rid(container), &documents);
     let cost = charge::page(page.found.len(), body.len() as u64);
     let mut reply =
         Reply::json(StatusCode::OK, body).with(&headers::ITEM_COUNT, page.found.len()).charged(cost);
     if let Some(next) = page.next {
-        reply.set(&headers::CONTINUATION, encode(&container, &next));
+        reply.set(&headers::CONTINUATION, encode(container, &next));
     }
     let slot = page.found.last().map_or(0, |found| found.slot);
-    let lsn = call.engine.lsn(&container, slot).await?;
-    Ok(with_session(reply, &database, &container, slot, lsn))
+    let lsn = call.engine.lsn(container, slot).await?;
+    Ok(with_session(reply, &place, slot, lsn))
 }
 
 /// A position with a mark of its container before it, so that nobody's token is taken for another's.

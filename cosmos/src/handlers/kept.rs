@@ -46,12 +46,14 @@ impl Call<'_> {
                 self.in_user(db, user, Some(permission)).map_err(missing_owner)
             }
             Address::Scripts { container, kind } => {
-                let (_, container) = self.owner(container)?;
-                Ok(in_container(&container, *kind, None))
+                let place = self.owner(container)?;
+                let container = &place.container;
+                Ok(in_container(container, *kind, None))
             }
             Address::Script { container, kind, id } => {
-                let (_, container) = self.owner(container)?;
-                Ok(in_container(&container, *kind, Some(id)))
+                let place = self.owner(container)?;
+                let container = &place.container;
+                Ok(in_container(container, *kind, Some(id)))
             }
             _ => Err(ApiError::internal()),
         }

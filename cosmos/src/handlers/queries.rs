@@ -24,18 +24,19 @@ use crate::{
 /// `POST …/docs` with a query
 pub async fn items(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (database, container) = call.owner(name)?;
+    let place = call.owner(name)?;
+    let container = &place.container;
     let watch = Stopwatch::start();
-    let request = Request::of_items(call.body, &container)?;
+    let request = Request::of_items(call.body, container)?;
     let compile = watch.elapsed();
-    let token = Token::of_client(call.text(&headers::CONTINUATION)?, request.fingerprint, &container)?;
+    let token = Token::of_client(call.text(&headers::CONTINUATION)?, request.fingerprint, container)?;
     let scoped = [&headers::PARTITION_KEY, &headers::PARTITION_KEY_RANGE_ID, &headers::START_EPK];
     let is_scoped = scoped.iter().any(|name| call.headers.contains(name));
     let may_cross = call.flag(&headers::ENABLE_CROSS_PARTITION)? || is_scoped;
     if may_cross && !is_scoped && merges_itself(call)? {
-        leave_to_client(&container, &request)?;
+        leave_to_client(container, &request)?;
     }
-    let execution = Execution::new(call, &container, &request, may_cross)?;
+    let execution = Execution::new(call, container, &request, may_cross)?;
     let mut page = execution.page(token).await?;
     tracing::debug!(access = ?page.access, rows = page.rows.len(), scanned = page.scanned, "query");
 
@@ -45,7 +46,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
     let (v1, v2) =
         (call.flag(&headers::POPULATE_INDEX_METRICS)?, call.flag(&headers::POPULATE_INDEX_METRICS_V2)?);
     let keyed = call.headers.contains(&headers::PARTITION_KEY);
-    let indexes = (explains || v1 || v2).then(|| IndexMetrics::of(&container, &request.plan, keyed));
+    let indexes = (explains || v1 || v2).then(|| IndexMetrics::of(container, &request.plan, keyed));
     if let (true, Some(indexes)) = (explains, &indexes) {
         report::append(&mut body, &report::of(&request, &page, indexes, compile, run));
     }
@@ -60,8 +61,8 @@ pub async fn items(call: &Call<'_>) -> Answer {
     if let Some(next) = page.next {
         reply.set(&headers::CONTINUATION, next.encode(request.fingerprint));
     }
-    let lsn = call.engine.lsn(&container, page.slot).await?;
-    Ok(with_session(reply, &database, &container, page.slot, lsn))
+    let lsn = call.engine.lsn(container, page.slot).await?;
+    Ok(with_session(reply, &place, page.slot, lsn))
 }
 
 /// Whether the client that asks counts on merging what several ranges answer.
@@ -115,10 +116,11 @@ fn is_passed_on(container: &Container, request: &Request, ranges: &QueryRanges, 
 /// is said here.
 pub async fn plan(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
-    let (_, container) = call.owner(name)?;
-    let request = Request::of_items(call.body, &container).map_err(not_planned)?;
-    let ranges = QueryRanges::of(&container, &request.plan);
-    let plan = if is_passed_on(&container, &request, &ranges, merges_itself(call)?) {
+    let place = call.owner(name)?;
+    let container = &place.container;
+    let request = Request::of_items(call.body, container).map_err(not_planned)?;
+    let ranges = QueryRanges::of(container, &request.plan);
+    let plan = if is_passed_on(container, &request, &ranges, merges_itself(call)?) {
         plan::passed_on(&request, &ranges)
     } else {
         let distribution = request.distribution().map_err(|error| not_planned(failed(error)))?;

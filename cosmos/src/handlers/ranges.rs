@@ -11,13 +11,14 @@ use crate::{address::Address, call::Call, error::ApiError, headers, reply::Reply
 /// `GET /dbs/{db}/colls/{coll}/pkranges`
 pub async fn list(call: &Call<'_>) -> Answer {
     let Address::PartitionKeyRanges(name) = call.address else { return Err(ApiError::internal()) };
-    let (_, container) = call.owner(name)?;
+    let place = call.owner(name)?;
+    let container = &place.container;
     // Slots never change in a container's life, so its number says it all.
     let etag = format!("\"{}\"", container.id);
     if call.text(&hyper::header::IF_NONE_MATCH)? == Some(&etag) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).with(&headers::ETAG, etag));
     }
-    Ok(Reply::value(StatusCode::OK, &resource::partition_key_ranges(&container))
+    Ok(Reply::value(StatusCode::OK, &resource::partition_key_ranges(container))
         .with(&headers::ETAG, etag)
         .with(&headers::ITEM_COUNT, container.slots())
         .charged(super::METADATA_CHARGE))

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame};
 use mayfly_cosmos::{Cosmos, Options};
+use mayfly_engine::clock::Stopwatch;
 use serde_json::json;
 
 use crate::harness::*;
@@ -175,7 +176,7 @@ async fn bodies_without_end_or_measure() {
     let options = Options { body_timeout: Duration::from_millis(1), ..Options::new(keys()) };
     let cosmos = Cosmos::new(account.world.engine().clone(), options);
     let request = signed(&key(), "POST", ITEMS, &[KEY], "").map(|_| Silent);
-    let (response, _) = cosmos.serve(request, "http").await;
+    let (response, _) = cosmos.serve(Box::new(request), "http", Stopwatch::start()).await;
     assert_eq!(response.status(), 408);
     let body = response.into_body().collect().await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&body).starts_with("{\"code\":\"RequestTimeout\""));

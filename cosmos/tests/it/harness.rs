@@ -9,7 +9,7 @@ use mayfly_cosmos::{
     headers, http_date,
     path::Path,
 };
-use mayfly_engine::{Clock as _, SystemClock};
+use mayfly_engine::{Clock as _, SystemClock, clock::Stopwatch};
 use mayfly_testkit::{Backend, World};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -87,7 +87,7 @@ impl Account {
 
     /// Sends a request as it is.
     pub async fn raw(&self, request: Request<Full<Bytes>>) -> Answer {
-        let (response, _) = self.cosmos.serve(request, "http").await;
+        let (response, _) = self.cosmos.serve(Box::new(request), "http", Stopwatch::start()).await;
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }

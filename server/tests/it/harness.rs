@@ -6,9 +6,9 @@ use hyper::body::Incoming;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::TokioIo;
 use mayfly_engine::clock::Stopwatch;
-use mayfly_server::backend::{Answer, Backend, BackendError};
+use mayfly_server::backend::{Answer, Asked, Backend, BackendError};
 use mayfly_server::config::{Config, parse_toml};
-use mayfly_server::connection::{ConnectionInfo, Scheme};
+use mayfly_server::connection::Scheme;
 use mayfly_server::listen::Limits;
 use mayfly_server::metrics::{Metrics, MetricsSource};
 use mayfly_server::respond;
@@ -43,7 +43,8 @@ impl Backend for TestBackend {
         Ok(TestBackend)
     }
 
-    async fn serve(&self, request: Request<Incoming>, from: ConnectionInfo) -> Answer {
+    async fn serve(&self, asked: Asked) -> Answer {
+        let Asked { request, from, watch } = asked;
         let path = request.uri().path();
         if path.starts_with("/long") {
             take_long().await;
@@ -53,13 +54,13 @@ impl Backend for TestBackend {
         }
         if path.ends_with("/thread") {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
-            return Answer::free("test", respond::text(hyper::StatusCode::OK, "text/plain", name));
+            return Answer::free("test", respond::text(hyper::StatusCode::OK, "text/plain", name), watch);
         }
         let seen = format!("{} {:?}", from.scheme.as_str(), request.version());
         // A request is answered when its body has ended, so that a test can keep one open.
         let body = request.into_body().collect().await.map(|body| body.to_bytes().len()).unwrap_or(0);
         let response = respond::text(hyper::StatusCode::OK, "text/plain", format!("{seen} {body}"));
-        Answer::free("test", response)
+        Answer::free("test", response, watch)
     }
 
     fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping) {

@@ -1,11 +1,10 @@
 //! Starting, being ready, stopping.
 
 use crate::harness::*;
-use hyper::body::Incoming;
-use hyper::{Request, Version};
-use mayfly_server::backend::{Answer, Backend, BackendError};
+use hyper::Version;
+use mayfly_server::backend::{Answer, Asked, Backend, BackendError};
 use mayfly_server::config::{Config, parse_toml};
-use mayfly_server::connection::{ConnectionInfo, Scheme};
+use mayfly_server::connection::Scheme;
 use mayfly_server::listen::Limits;
 use mayfly_server::metrics::{Metrics, MetricsSource};
 use mayfly_server::run::Server;
@@ -31,7 +30,7 @@ impl Backend for Unopened {
         pending().await
     }
 
-    async fn serve(&self, _: Request<Incoming>, _: ConnectionInfo) -> Answer {
+    async fn serve(&self, _: Asked) -> Answer {
         unreachable!("never opened")
     }
 
