@@ -4,23 +4,23 @@
 //! keeps both readings: look a resource up by name first, then by RID, as the service does for the few names
 //! that look like RIDs.
 //!
-//! Holds: `Address::parse` accepts every route of the protocol, also those that are answered with 501, and
+//! Holds: `Address::from_path` accepts every route of the protocol, also those that are answered with 501, and
 //! never panics.
 
 use crate::path::{Path, signed_link, signed_type};
 use crate::rid::Rid;
 
 /// An id in a path: always a possible name, in a RID-based path also a RID.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ref {
-    text: String,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ref<'a> {
+    text: &'a str,
     rid: Option<Rid>,
 }
 
-impl Ref {
+impl<'a> Ref<'a> {
     /// The segment as it was decoded; the name, if it is one.
-    pub fn name(&self) -> &str {
-        &self.text
+    pub fn name(&self) -> &'a str {
+        self.text
     }
 
     /// The RID, if the path is written in RIDs and this segment is one.
@@ -30,11 +30,11 @@ impl Ref {
 }
 
 /// A container and the database it is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the protocol's")]
-pub struct ContainerRef {
-    pub db: Ref,
-    pub coll: Ref,
+pub struct ContainerRef<'a> {
+    pub db: Ref<'a>,
+    pub coll: Ref<'a>,
 }
 
 /// The three kinds of server-side code.
@@ -58,84 +58,84 @@ impl ScriptKind {
 }
 
 /// A resource or a feed of resources. Plural variants are feeds; they list, create and query.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the protocol's")]
-pub enum Address {
+pub enum Address<'a> {
     Account,
     Databases,
     Database {
-        db: Ref,
+        db: Ref<'a>,
     },
     Containers {
-        db: Ref,
+        db: Ref<'a>,
     },
-    Container(ContainerRef),
-    Documents(ContainerRef),
+    Container(ContainerRef<'a>),
+    Documents(ContainerRef<'a>),
     Document {
-        container: ContainerRef,
-        id: Ref,
+        container: ContainerRef<'a>,
+        id: Ref<'a>,
     },
-    PartitionKeyRanges(ContainerRef),
+    PartitionKeyRanges(ContainerRef<'a>),
     PartitionKeyRange {
-        container: ContainerRef,
-        id: Ref,
+        container: ContainerRef<'a>,
+        id: Ref<'a>,
     },
     Scripts {
-        container: ContainerRef,
+        container: ContainerRef<'a>,
         kind: ScriptKind,
     },
     Script {
-        container: ContainerRef,
+        container: ContainerRef<'a>,
         kind: ScriptKind,
-        id: Ref,
+        id: Ref<'a>,
     },
-    Conflicts(ContainerRef),
+    Conflicts(ContainerRef<'a>),
     Conflict {
-        container: ContainerRef,
-        id: Ref,
+        container: ContainerRef<'a>,
+        id: Ref<'a>,
     },
     /// `POST …/operations/partitionkeydelete`: delete every document of one logical partition.
-    PartitionKeyDelete(ContainerRef),
+    PartitionKeyDelete(ContainerRef<'a>),
     Users {
-        db: Ref,
+        db: Ref<'a>,
     },
     User {
-        db: Ref,
-        user: Ref,
+        db: Ref<'a>,
+        user: Ref<'a>,
     },
     Permissions {
-        db: Ref,
-        user: Ref,
+        db: Ref<'a>,
+        user: Ref<'a>,
     },
     Permission {
-        db: Ref,
-        user: Ref,
-        permission: Ref,
+        db: Ref<'a>,
+        user: Ref<'a>,
+        permission: Ref<'a>,
     },
     ClientEncryptionKeys {
-        db: Ref,
+        db: Ref<'a>,
     },
     ClientEncryptionKey {
-        db: Ref,
-        key: Ref,
+        db: Ref<'a>,
+        key: Ref<'a>,
     },
     Offers,
     Offer {
-        rid: Ref,
+        rid: Ref<'a>,
     },
     /// Legacy attachments of a document; recognised so that they can be refused by name.
     Attachments {
-        container: ContainerRef,
-        document: Ref,
+        container: ContainerRef<'a>,
+        document: Ref<'a>,
     },
     Attachment {
-        container: ContainerRef,
-        document: Ref,
-        id: Ref,
+        container: ContainerRef<'a>,
+        document: Ref<'a>,
+        id: Ref<'a>,
     },
     /// Legacy media.
     Media {
-        id: Option<Ref>,
+        id: Option<Ref<'a>>,
     },
     /// Replica addresses, asked for only by clients in Direct mode.
     Addresses,
@@ -146,16 +146,11 @@ pub enum Address {
 #[error("Server could not parse the Url.")]
 pub struct UnknownRoute;
 
-impl Address {
-    /// Parses a URL path.
-    pub fn parse(path: &str) -> Result<Address, UnknownRoute> {
-        Address::from_path(&Path::parse(path).map_err(|_| UnknownRoute)?)
-    }
-
+impl<'a> Address<'a> {
     /// Gives a path its meaning.
-    pub fn from_path(path: &Path<'_>) -> Result<Address, UnknownRoute> {
+    pub fn from_path(path: &'a Path<'_>) -> Result<Self, UnknownRoute> {
         let by_rid = path.is_rid_based();
-        let id = |text: &str| Ref { text: text.into(), rid: by_rid.then(|| Rid::decode(text)).flatten() };
+        let id = |text| Ref { text, rid: by_rid.then(|| Rid::decode(text)).flatten() };
         Ok(match *path.segments() {
             [] => Address::Account,
             ["dbs"] => Address::Databases,
@@ -176,7 +171,7 @@ impl Address {
                 Address::ClientEncryptionKey { db: id(db), key: id(key) }
             }
             ["offers"] => Address::Offers,
-            ["offers", rid] => Address::Offer { rid: Ref { text: rid.into(), rid: Rid::decode(rid) } },
+            ["offers", rid] => Address::Offer { rid: Ref { text: rid, rid: Rid::decode(rid) } },
             ["media"] => Address::Media { id: None },
             ["media", media] => Address::Media { id: Some(id(media)) },
             ["addresses"] => Address::Addresses,
@@ -195,7 +190,7 @@ impl Address {
     }
 
     /// The container this address is, or is inside of.
-    pub fn container(&self) -> Option<&ContainerRef> {
+    pub fn container(&self) -> Option<&ContainerRef<'a>> {
         use Address::*;
         match self {
             Container(container)
@@ -217,7 +212,7 @@ impl Address {
     /// The path again, decoded; the inverse of the parse.
     fn segments(&self) -> Vec<&str> {
         use Address::*;
-        fn within<'a>(container: &'a ContainerRef, rest: &[&'a str]) -> Vec<&'a str> {
+        fn within<'a>(container: &ContainerRef<'a>, rest: &[&'a str]) -> Vec<&'a str> {
             [&["dbs", container.db.name(), "colls", container.coll.name()], rest].concat()
         }
         match self {
@@ -259,11 +254,11 @@ impl Address {
 }
 
 /// The part of the parse below a container.
-fn in_container(
-    container: ContainerRef,
-    rest: &[&str],
-    id: impl Fn(&str) -> Ref,
-) -> Result<Address, UnknownRoute> {
+fn in_container<'a>(
+    container: ContainerRef<'a>,
+    rest: &[&'a str],
+    id: impl Fn(&'a str) -> Ref<'a>,
+) -> Result<Address<'a>, UnknownRoute> {
     use ScriptKind::*;
     let script = |word: &str| {
         [StoredProcedure, Trigger, UserDefinedFunction].into_iter().find(|kind| kind.segment() == word)
@@ -292,12 +287,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn name(text: &str) -> Ref {
-        Ref { text: text.into(), rid: None }
+    fn name(text: &str) -> Ref<'_> {
+        Ref { text, rid: None }
     }
 
-    fn container(db: &str, coll: &str) -> ContainerRef {
+    fn container<'a>(db: &'a str, coll: &'a str) -> ContainerRef<'a> {
         ContainerRef { db: name(db), coll: name(coll) }
+    }
+
+    fn parsed(path: &str) -> Path<'_> {
+        Path::parse(path).unwrap()
     }
 
     #[test]
@@ -322,7 +321,7 @@ mod tests {
             ("/dbs/d/users/u/permissions", Permissions { db: name("d"), user: name("u") }),
             ("/offers/rod1/", Offer { rid: name("rod1") }),
         ] {
-            assert_eq!(Address::parse(path), Ok(address), "{path}");
+            assert_eq!(Address::from_path(&parsed(path)), Ok(address), "{path}");
         }
     }
 
@@ -359,7 +358,8 @@ mod tests {
             ("media/m", "media", "media/m"),
             ("addresses", "addresses", ""),
         ] {
-            let address = Address::parse(path).unwrap();
+            let parsed = parsed(path);
+            let address = Address::from_path(&parsed).unwrap();
             assert_eq!((address.resource_type(), address.resource_link().as_str()), (resource_type, link));
             assert_eq!(address.segments().join("/"), path);
         }
@@ -367,16 +367,16 @@ mod tests {
 
     #[test]
     fn a_path_in_rids_keeps_both_readings() {
-        let Ok(Address::PartitionKeyRanges(container)) =
-            Address::parse("/dbs/AAASAA==/colls/AAASAIAAACM=/pkranges")
-        else {
+        let path = parsed("/dbs/AAASAA==/colls/AAASAIAAACM=/pkranges");
+        let Ok(Address::PartitionKeyRanges(container)) = Address::from_path(&path) else {
             panic!("is a pkranges feed");
         };
         assert_eq!(container.db.rid(), Some(Rid::Database { db: 0x1200 }));
         assert_eq!(container.coll.rid(), Some(Rid::Container { db: 0x1200, coll: 0x23 }));
         assert_eq!(container.coll.name(), "AAASAIAAACM=");
         // Only the database segment decides: the same container text under a name is a name.
-        let Ok(Address::Container(container)) = Address::parse("/dbs/d/colls/AAASAIAAACM=") else {
+        let path = parsed("/dbs/d/colls/AAASAIAAACM=");
+        let Ok(Address::Container(container)) = Address::from_path(&path) else {
             panic!("is a container");
         };
         assert_eq!(container.coll.rid(), None);
@@ -387,7 +387,7 @@ mod tests {
         for path in
             ["/x", "/dbs/d/x", "/dbs/d/colls/c/x", "/dbs/d/colls/c/operations/x", "/offers/a/b", "/DBS"]
         {
-            assert_eq!(Address::parse(path), Err(UnknownRoute), "{path}");
+            assert_eq!(Address::from_path(&parsed(path)), Err(UnknownRoute), "{path}");
         }
     }
 
@@ -396,7 +396,8 @@ mod tests {
         fn no_path_panics(
             path in "(/|dbs|colls|docs|users|permissions|operations|partitionkeydelete|offers|%|AAASAA==|\\PC)*"
         ) {
-            if let Ok(address) = Address::parse(&path) {
+            let path = Path::parse(&path);
+            if let Some(Ok(address)) = path.as_ref().ok().map(Address::from_path) {
                 let _ = (address.resource_type(), address.resource_link(), address.container());
             }
         }

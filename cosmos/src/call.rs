@@ -14,6 +14,7 @@ use crate::{
     auth::Keys,
     error::ApiError,
     headers::{self, Headers},
+    path::Path,
     resource_token::{self, Grant, Mode},
     rid::Rid,
 };
@@ -23,7 +24,7 @@ pub struct Call<'a> {
     /// Where documents are.
     pub engine: &'a Engine,
     /// What it is about.
-    pub address: &'a Address,
+    pub address: &'a Address<'a>,
     /// How it is to be done.
     pub headers: Headers<'a>,
     /// What it brings.
@@ -66,7 +67,7 @@ impl Call<'_> {
     }
 
     /// The database an address names.
-    pub fn database(&self, name: &Ref) -> Result<Arc<Database>, ApiError> {
+    pub fn database(&self, name: &Ref<'_>) -> Result<Arc<Database>, ApiError> {
         let by_name = self.engine.database(name.name());
         let found = match (by_name, name.rid()) {
             (Err(_), Some(Rid::Database { db })) => self.engine.database_by_id(db),
@@ -76,7 +77,7 @@ impl Call<'_> {
     }
 
     /// The container an address names, with its database. Checks the RID the client has cached, if it sent one.
-    pub fn container(&self, name: &ContainerRef) -> Result<Arc<Place>, ApiError> {
+    pub fn container(&self, name: &ContainerRef<'_>) -> Result<Arc<Place>, ApiError> {
         let place = match self.engine.place(name.db.name(), name.coll.name()) {
             Ok(place) => place,
             Err(_) => self.place_by_rids(name)?,
@@ -97,7 +98,7 @@ impl Call<'_> {
     }
 
     /// A container that is not there by its name and its database's; each of them may be a RID instead.
-    fn place_by_rids(&self, name: &ContainerRef) -> Result<Arc<Place>, ApiError> {
+    fn place_by_rids(&self, name: &ContainerRef<'_>) -> Result<Arc<Place>, ApiError> {
         let database = self.database(&name.db)?;
         let by_name = self.engine.container(&database, name.coll.name());
         let container = match (by_name, name.coll.rid()) {
@@ -115,7 +116,7 @@ impl Call<'_> {
     }
 
     /// The container of an address below it: a missing one is a missing owner.
-    pub fn owner(&self, name: &ContainerRef) -> Result<Arc<Place>, ApiError> {
+    pub fn owner(&self, name: &ContainerRef<'_>) -> Result<Arc<Place>, ApiError> {
         self.container(name).map_err(|error| match error.status {
             404 => ApiError::owner_not_found(),
             _ => error,
@@ -152,7 +153,8 @@ impl Call<'_> {
     /// A token that lets its bearer do what a permission says. Empty if the permission's resource is not there.
     pub fn token_for(&self, permission: &Kept) -> Result<String, ApiError> {
         let text = |name: &str| permission.value[name].as_str().unwrap_or_default();
-        let Ok(address) = Address::parse(text("resource")) else { return Ok(String::new()) };
+        let Ok(path) = Path::parse(text("resource")) else { return Ok(String::new()) };
+        let Ok(address) = Address::from_path(&path) else { return Ok(String::new()) };
         let Some(Ok(place)) = address.container().map(|name| self.container(name)) else {
             return Ok(String::new());
         };

@@ -2,11 +2,12 @@
 //!
 //! Headers are a list until the end. Finding the place of each name in a map takes longer than all else that is done for a
 //! header, and answers of one kind have the same names in the same order: so the map of an earlier one is copied, and
-//! only its values are put in.
+//! only its values are put in; those that all answers have are there already.
 
 use std::{
     cell::{Cell, RefCell},
-    ptr,
+    mem, ptr,
+    sync::LazyLock,
 };
 
 use bytes::Bytes;
@@ -16,11 +17,11 @@ use hyper::{
     header::{HeaderName, HeaderValue},
 };
 
-use mayfly_engine::charge;
+use mayfly_engine::{Clock as _, SystemClock, charge};
 use mayfly_sql::value::json::write_number;
 use mayfly_value::json::write_int;
 
-use crate::{error::ApiError, headers};
+use crate::{error::ApiError, headers, http_date};
 
 /// The body of every answer.
 pub type Body = Full<Bytes>;
@@ -47,6 +48,20 @@ static DIGITS: [HeaderValue; 10] = [
     HeaderValue::from_static("8"),
     HeaderValue::from_static("9"),
 ];
+
+/// What every answer has. Nothing of it is counted when it is copied.
+static COMMON: LazyLock<[(&'static HeaderName, HeaderValue); 5]> = LazyLock::new(|| {
+    // When this server began to answer.
+    static STARTED: LazyLock<String> = LazyLock::new(|| http_date::format(SystemClock.now().seconds()));
+    let version = || HeaderValue::from_static("version=2.14.0");
+    [
+        (&headers::GATEWAY_VERSION, version()),
+        (&headers::SERVICE_VERSION, version()),
+        (&headers::SCHEMA_VERSION, HeaderValue::from_static("1.19")),
+        (&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0")),
+        (&headers::LAST_STATE_CHANGE, HeaderValue::from_static(&STARTED)),
+    ]
+});
 
 /// What is left of an answer that was made.
 #[derive(Default)]
@@ -136,10 +151,7 @@ impl Reply {
     fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Option<HeaderValue> {
         self.draft.clear();
         write(&mut self.draft);
-        match *self.draft {
-            [digit @ b'0'..=b'9'] => Some(DIGITS[usize::from(digit - b'0')].clone()),
-            _ => HeaderValue::from_bytes(&self.draft).ok(),
-        }
+        value_of(&self.draft)
     }
 
     /// The same with one more header.
@@ -150,8 +162,11 @@ impl Reply {
 
     /// Sets headers that are the same whole number.
     pub fn set_number(&mut self, names: &[&'static HeaderName], value: u64) {
-        if let Some(value) = self.written(|out| write_int(value as i64, out)) {
-            self.headers.extend(names.iter().map(|name| (*name, value.clone())));
+        // Each its own copy: one for all would be counted with every use, which takes longer.
+        let mut value = self.written(|out| write_int(value as i64, out));
+        for name in names {
+            let own = value.take().or_else(|| value_of(&self.draft));
+            self.headers.extend(own.map(|own| (*name, own)));
         }
     }
 
@@ -196,7 +211,14 @@ impl Reply {
     }
 }
 
-/// The headers as a map. The list is empty then.
+fn value_of(text: &[u8]) -> Option<HeaderValue> {
+    match *text {
+        [digit @ b'0'..=b'9'] => Some(DIGITS[usize::from(digit - b'0')].clone()),
+        _ => HeaderValue::from_bytes(text).ok(),
+    }
+}
+
+/// The headers as a map, with those that every answer has. The list is empty then.
 fn mapped(headers: &mut Vec<(&'static HeaderName, HeaderValue)>) -> HeaderMap {
     thread_local! {
         /// The latest last.
@@ -206,19 +228,24 @@ fn mapped(headers: &mut Vec<(&'static HeaderName, HeaderValue)>) -> HeaderMap {
         if let Some(shape) = shapes.iter().find(|shape| shape.is_of(headers)) {
             let mut map = shape.map.clone();
             for (place, (_, value)) in map.values_mut().zip(headers.drain(..)) {
-                *place = value;
+                // There was nothing that would have to be let go of, and to find that out is a call each.
+                mem::forget(mem::replace(place, value));
             }
             return map;
         }
         let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
-        let mut map = HeaderMap::with_capacity(names.len());
+        let mut map = HeaderMap::with_capacity(names.len() + COMMON.len());
         for (name, value) in headers.drain(..) {
             map.insert(name, value);
         }
+        for (name, value) in COMMON.iter() {
+            map.entry(*name).or_insert_with(|| value.clone());
+        }
         // One that was set twice is there once, and what it was set to first would get a place.
-        if map.len() == names.len() {
-            let mut shape = Shape { names, map: map.clone() };
-            shape.map.values_mut().for_each(|value| *value = HeaderValue::from_static(""));
+        if map.len() == names.len() + COMMON.len() {
+            let mut shape = Shape { map: map.clone(), names };
+            let own = shape.map.values_mut().take(shape.names.len());
+            own.for_each(|value| *value = HeaderValue::from_static(""));
             if shapes.len() == SHAPES_MAX {
                 shapes.remove(0);
             }
@@ -231,7 +258,7 @@ fn mapped(headers: &mut Vec<(&'static HeaderName, HeaderValue)>) -> HeaderMap {
 /// What answers of one kind have in common.
 struct Shape {
     names: Vec<&'static HeaderName>,
-    /// With these names in this order, and no values.
+    /// With these names in this order, and no values; and with those that every answer has.
     map: HeaderMap,
 }
 
@@ -258,7 +285,8 @@ mod tests {
                 // Once for a kind that may be new, once for one that is known.
                 for more in [0, 1] {
                     let mut reply = Reply::empty(StatusCode::OK);
-                    let mut expected = HeaderMap::new();
+                    let mut expected: HeaderMap =
+                        COMMON.iter().map(|(name, value)| ((*name).clone(), value.clone())).collect();
                     for (name, value) in &answer {
                         let (name, value) = (headers::ALL[*name], value + more);
                         reply.set(name, value);

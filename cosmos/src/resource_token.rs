@@ -163,7 +163,7 @@ impl Grant {
     /// its partition key ranges, without which they cannot address an item. Documents are reached only below the
     /// resource, and with a partition key only where the request's header names that very key; feeds and queries too.
     /// Names are judged as they were sent: once the container is known, ask `covers_container` as well.
-    pub fn allows(&self, address: &Address, intent: Intent, partition_key_header: Option<&str>) -> bool {
+    pub fn allows(&self, address: &Address<'_>, intent: Intent, partition_key_header: Option<&str>) -> bool {
         if intent == Intent::Write && self.mode == Mode::Read {
             return false;
         }
@@ -209,7 +209,7 @@ impl Grant {
     }
 
     /// What the grant reaches in this container, if it is the grant's.
-    fn is_in(&self, container: &ContainerRef) -> Option<Documents<'_>> {
+    fn is_in(&self, container: &ContainerRef<'_>) -> Option<Documents<'_>> {
         let target = self.target()?;
         let by_name = container.db.name() == target.db && container.coll.name() == target.coll;
         let by_rid = container.coll.rid().is_some_and(|rid| {

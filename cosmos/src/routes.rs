@@ -32,7 +32,7 @@ pub struct Route {
     pub verb: Method,
     /// The path, as the documentation of the service writes it.
     pub path: &'static str,
-    matches: fn(&Address) -> bool,
+    matches: fn(&Address<'_>) -> bool,
     /// Which of several meanings.
     pub when: When,
     /// What it is called, in logs and metrics.
@@ -157,7 +157,7 @@ routes! {
 }
 
 /// The row for a request.
-pub fn find(verb: &Method, address: &Address, headers: &Headers<'_>) -> Result<&'static Route, ApiError> {
+pub fn find(verb: &Method, address: &Address<'_>, headers: &Headers<'_>) -> Result<&'static Route, ApiError> {
     // HEAD asks for the headers of a GET.
     let verb = if verb == Method::HEAD { &Method::GET } else { verb };
     for route in ROUTES.iter().filter(|route| route.verb == *verb && (route.matches)(address)) {

@@ -18,7 +18,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Body as HttpBody,
-    header::{AUTHORIZATION, DATE, HOST, HeaderValue},
+    header::{AUTHORIZATION, DATE, HOST},
     http::request::Parts,
 };
 use mayfly_engine::{Clock as _, Engine, SystemClock, charge, clock::Stopwatch, ids};
@@ -58,10 +58,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Throughput buckets that a request may name.
 const THROUGHPUT_BUCKETS: std::ops::RangeInclusive<i64> = 1..=5;
 
-const GATEWAY_VERSION: HeaderValue = HeaderValue::from_static("version=2.14.0");
-const SCHEMA_VERSION: HeaderValue = HeaderValue::from_static("1.19");
-const NO_READ_REGIONS: HeaderValue = HeaderValue::from_static("0");
-
 /// The REST front-end.
 #[derive(Clone)]
 pub struct Cosmos {
@@ -71,8 +67,6 @@ pub struct Cosmos {
     /// None where request units are only counted.
     throttle: Option<Arc<Throttle>>,
     body_timeout: Duration,
-    /// When this server began to serve, as answers say it.
-    started: HeaderValue,
 }
 
 /// Who is let in, and how much they may do.
@@ -115,7 +109,6 @@ impl Cosmos {
             any_entra_token: options.any_entra_token,
             throttle: options.throttle.then(Arc::default),
             body_timeout: options.body_timeout,
-            started: http_date::header(SystemClock.now().seconds()),
         }
     }
 
@@ -140,11 +133,6 @@ impl Cosmos {
         let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
         reply.set_text(&headers::ACTIVITY_ID, activity_id);
         (served.charge, served.took) = (reply.charge(), watch.elapsed());
-        reply.set_value(&headers::GATEWAY_VERSION, GATEWAY_VERSION);
-        reply.set_value(&headers::SERVICE_VERSION, GATEWAY_VERSION);
-        reply.set_value(&headers::SCHEMA_VERSION, SCHEMA_VERSION);
-        reply.set_value(&headers::NUMBER_OF_READ_REGIONS, NO_READ_REGIONS);
-        reply.set_value(&headers::LAST_STATE_CHANGE, self.started.clone());
         reply.set_written(&headers::REQUEST_DURATION_MS, |out| write_milliseconds(served.took, out));
         (reply.into_response(), served)
     }
@@ -267,7 +255,7 @@ impl Cosmos {
         method: &Method,
         headers: &Headers<'_>,
         path: &Path<'_>,
-        address: &Address,
+        address: &Address<'_>,
         route: &Route,
         clock_seconds: u64,
     ) -> Result<Option<Grant>, ApiError> {

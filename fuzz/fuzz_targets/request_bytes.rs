@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mayfly_cosmos::{Address, auth, binary_json, hybrid_row, http_date};
+use mayfly_cosmos::{Address, auth, binary_json, hybrid_row, http_date, path::Path};
 use mayfly_value::{json::JsonLimits, partition::PartitionKey};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = binary_json::parse_document(bytes, JsonLimits::default());
     let _ = hybrid_row::parse_operations(&bytes::Bytes::copy_from_slice(bytes));
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let _ = Address::parse(text);
+    let _ = Path::parse(text).map(|path| Address::from_path(&path).is_ok());
     let _ = auth::credential(text);
     let _ = http_date::parse(text);
     let _ = PartitionKey::parse_header(text);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use mayfly_cosmos::{address::Address, auth, headers, http_date};
+use mayfly_cosmos::{address::Address, auth, headers, http_date, path::Path};
 use mayfly_engine::{Clock, SystemClock};
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -46,7 +46,8 @@ impl Client {
     /// Sends a request of the protocol.
     pub async fn resource(&self, verb: &str, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
         let date = http_date::format(SystemClock.now().seconds());
-        let address = Address::parse(path).map_err(|error| ClientError(error.to_string()))?;
+        let parsed = Path::parse(path).map_err(|error| ClientError(error.to_string()))?;
+        let address = Address::from_path(&parsed).map_err(|error| ClientError(error.to_string()))?;
         let payload =
             auth::payload(verb, address.resource_type(), &address.resource_link(), Some(&date), None);
         let token = format!("type=master&ver=1.0&sig={}", self.key.sign(&payload));

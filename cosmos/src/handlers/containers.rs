@@ -133,14 +133,14 @@ async fn with_progress(call: &Call<'_>, reply: Reply, container: &Container) -> 
         .with(&headers::ALT_CONTENT_PATH, resource::header_path(&path)))
 }
 
-fn database_name<'a>(call: &'a Call<'_>) -> Result<&'a Ref, ApiError> {
+fn database_name<'a>(call: &'a Call<'_>) -> Result<&'a Ref<'a>, ApiError> {
     match call.address {
         Address::Containers { db } => Ok(db),
         _ => Err(ApiError::internal()),
     }
 }
 
-fn name<'a>(call: &'a Call<'_>) -> Result<&'a ContainerRef, ApiError> {
+fn name<'a>(call: &'a Call<'_>) -> Result<&'a ContainerRef<'a>, ApiError> {
     match call.address {
         Address::Container(name) => Ok(name),
         _ => Err(ApiError::internal()),

@@ -58,7 +58,7 @@ pub async fn delete(call: &Call<'_>) -> Answer {
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 
-fn name<'a>(call: &'a Call<'_>) -> Result<&'a Ref, ApiError> {
+fn name<'a>(call: &'a Call<'_>) -> Result<&'a Ref<'a>, ApiError> {
     match call.address {
         Address::Database { db } => Ok(db),
         _ => Err(ApiError::internal()),

@@ -27,7 +27,7 @@ struct Place<'a> {
     owner_rid: String,
     /// How the resource's RID is made from its number.
     rid: Box<dyn Fn(u32) -> Rid + Send + Sync + 'a>,
-    name: Option<&'a Ref>,
+    name: Option<&'a Ref<'a>>,
 }
 
 impl Call<'_> {
@@ -61,9 +61,9 @@ impl Call<'_> {
 
     fn in_database<'a>(
         &self,
-        db: &Ref,
+        db: &Ref<'_>,
         kind: KeptKind,
-        name: Option<&'a Ref>,
+        name: Option<&'a Ref<'a>>,
     ) -> Result<Place<'a>, ApiError> {
         let database = self.database(db)?;
         let (owner, owner_rid) = (database.id, Rid::Database { db: database.id }.encode());
@@ -71,7 +71,12 @@ impl Call<'_> {
         Ok(Place { kind, owner, owner_path: format!("dbs/{owner_rid}/"), owner_rid, rid, name })
     }
 
-    fn in_user<'a>(&self, db: &Ref, user: &Ref, name: Option<&'a Ref>) -> Result<Place<'a>, ApiError> {
+    fn in_user<'a>(
+        &self,
+        db: &Ref<'_>,
+        user: &Ref<'_>,
+        name: Option<&'a Ref<'a>>,
+    ) -> Result<Place<'a>, ApiError> {
         let users = self.in_database(db, KeptKind::User, None)?;
         let user = self.named(&users, user)?;
         let (db, owner) = (users.owner, user.id);
@@ -82,7 +87,7 @@ impl Call<'_> {
     }
 
     /// The resource with this name, or with this RID.
-    fn named(&self, place: &Place<'_>, name: &Ref) -> Result<Kept, ApiError> {
+    fn named(&self, place: &Place<'_>, name: &Ref<'_>) -> Result<Kept, ApiError> {
         let by_name = self.engine.kept_named(place.kind, place.owner, name.name());
         match (by_name, name.rid()) {
             (Err(_), Some(rid)) => {
@@ -98,7 +103,7 @@ impl Call<'_> {
 fn in_container<'a>(
     container: &mayfly_engine::Container,
     kind: ScriptKind,
-    name: Option<&'a Ref>,
+    name: Option<&'a Ref<'a>>,
 ) -> Place<'a> {
     let (db, coll) = (container.database, container.id);
     let (kind, child) = match kind {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::{address::Address, call::Call, error::ApiError, headers, reply::Reply};
 
 /// Whether a request is about items: what request units and session tokens are for.
-pub fn is_item_route(address: &Address) -> bool {
+pub fn is_item_route(address: &Address<'_>) -> bool {
     matches!(address, Address::Documents(_) | Address::Document { .. } | Address::PartitionKeyDelete(_))
 }
 
