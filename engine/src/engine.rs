@@ -373,7 +373,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Option<Record>> {
         let partition = container.locate(key)?;
-        let row = self.store().get(&partition.shard.record(&DocumentKey::new(&partition.hash, id))).await?;
+        let row = self.store().get(&partition.shard.record_of(&partition.hash, id)).await?;
         match self.superseding(container, partition.shard).await? {
             Some(current) => Box::pin(self.read(&current, key, id, now)).await,
             None => live(container, row, now),
@@ -390,7 +390,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(Option<Record>, u64)> {
         let shard = partition.shard;
-        let keys = [shard.record(&DocumentKey::new(&partition.hash, id)), shard.single(Family::Counter)];
+        let keys = [shard.record_of(&partition.hash, id), shard.single(Family::Counter)];
         let [row, counter] = self.store().get_both(&keys).await?;
         match self.superseding(container, shard).await? {
             Some(current) => {

@@ -222,6 +222,13 @@ impl Shard {
         self.record_of_tail(&document.0)
     }
 
+    /// The record of the document with this hash and id.
+    pub fn record_of(self, hash: &Epk, id: &DocumentId) -> Key {
+        let mut bytes = self.start(Family::Record, DocumentKey::room(hash, id));
+        DocumentKey::push(&mut bytes, hash, id);
+        self.key(Family::Record, bytes)
+    }
+
     /// The record of the document that a key ends with.
     pub fn record_of_tail(self, document: &[u8]) -> Key {
         let mut bytes = self.start(Family::Record, document.len());
@@ -504,10 +511,20 @@ pub struct DocumentKey(Vec<u8>);
 impl DocumentKey {
     /// From its parts.
     pub fn new(hash: &Epk, id: &DocumentId) -> Self {
-        let mut bytes = Vec::with_capacity(hash.0.len() + 2 + id.0.len());
-        keycode::push_bytes(&mut bytes, &hash.0);
-        bytes.extend_from_slice(&id.0);
+        let mut bytes = Vec::with_capacity(Self::room(hash, id));
+        Self::push(&mut bytes, hash, id);
         Self(bytes)
+    }
+
+    /// Appends its bytes.
+    fn push(bytes: &mut Vec<u8>, hash: &Epk, id: &DocumentId) {
+        keycode::push_bytes(bytes, &hash.0);
+        bytes.extend_from_slice(&id.0);
+    }
+
+    /// What they take, unless a hash has zeros in it.
+    fn room(hash: &Epk, id: &DocumentId) -> usize {
+        hash.0.len() + 2 + id.0.len()
     }
 
     /// How many bytes stand before the id, with this hash.

@@ -7,12 +7,7 @@ use std::sync::Arc;
 use mayfly_storage::store::Snapshot;
 
 use crate::{
-    clock::Timestamp,
-    container::Container,
-    engine::Engine,
-    error::Result,
-    keys::{DocumentId, DocumentKey},
-    record::Record,
+    clock::Timestamp, container::Container, engine::Engine, error::Result, keys::DocumentId, record::Record,
 };
 
 /// What everything was like at one moment.
@@ -38,7 +33,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Option<Record>> {
         let partition = container.locate(&crate::collection::whole())?;
-        let key = partition.shard.record(&DocumentKey::new(&partition.hash, id));
+        let key = partition.shard.record_of(&partition.hash, id);
         let (bytes, now) = match view {
             Some(view) => (view.snapshot.get(&key).await?, view.now),
             None => (self.store().get(&key).await?, now),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Method, Request, StatusCode, client::conn::http1::SendRequest, header};
 use hyper_util::rt::TokioIo;
-use mayfly_cosmos::{address::Address, auth, headers, http_date};
+use mayfly_cosmos::{address::Address, auth, headers, http_date, path::Path};
 use mayfly_engine::{Clock as _, SystemClock, clock::pause};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -76,7 +76,8 @@ impl Client {
         let second = SystemClock.now().seconds();
         if self.signed.second != second || self.signed.path != path {
             let date = http_date::format(second);
-            let address = Address::parse(path).expect("a path");
+            let parsed = Path::parse(path).expect("a path");
+            let address = Address::from_path(&parsed).expect("an address");
             let payload =
                 auth::payload("POST", address.resource_type(), &address.resource_link(), Some(&date), None);
             let token = format!("type=master&ver=1.0&sig={}", self.key.sign(&payload));

@@ -92,7 +92,8 @@ const UNITS_MAX_V1: usize = 100;
 const BYTES_MAX_V1: usize = 100;
 
 fn hash_v2(components: &[Component]) -> [u8; 16] {
-    let mut input = Vec::new();
+    // Room for a UUID or a few short texts.
+    let mut input = Vec::with_capacity(64);
     components.iter().for_each(|component| push_hash_input(&mut input, component, STRING_END_V2));
     let (low, high) = murmur3_128(&input);
     // The halves little-endian one behind the other, then all bytes reversed: high and low, big-endian.
