@@ -163,10 +163,9 @@ impl Catalog {
             return Ok(false);
         }
         let loaded = load(&*self.store, &*self.predicates).await?;
-        self.names.change(|named| {
-            (*named, *self.shelf.write()) = (loaded.named, loaded.shelf);
-            self.seen.store(loaded.seen, Ordering::Release);
-        });
+        self.names.change(|named| (*named, *self.shelf.write()) = (loaded.named, loaded.shelf));
+        // Last: who sees the number sees the names.
+        self.seen.store(loaded.seen, Ordering::Release);
         Ok(true)
     }
 
