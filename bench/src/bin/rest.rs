@@ -106,12 +106,18 @@ fn serve_bare() -> io::Result<()> {
 fn compare(servers: &[Rival], operation: Operation, options: &Options) -> io::Result<()> {
     let time = Duration::from_secs_f64(options.seconds);
     let mut rounds = Vec::new();
-    for _ in 0..options.runs {
+    for run in 0..options.runs {
         let mut round = Vec::new();
         for &connections in &options.connections {
-            let all: io::Result<Vec<_>> =
-                servers.iter().map(|server| measure(server, operation, connections, time)).collect();
-            round.push(all?);
+            let mut all: Vec<_> = servers.iter().enumerate().collect();
+            // Who comes first changes: what the one before has left to do is done in the time of the next.
+            all.rotate_left(run % servers.len());
+            let mut measured = Vec::new();
+            for (number, server) in all {
+                measured.push((number, measure(server, operation, connections, time)?));
+            }
+            measured.sort_by_key(|(number, _)| *number);
+            round.push(measured.into_iter().map(|(_, figures)| figures).collect::<Vec<_>>());
         }
         rounds.push(round);
     }
