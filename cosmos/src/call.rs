@@ -146,8 +146,7 @@ impl Call<'_> {
 
     /// Whether the client wants no body back from a write.
     pub fn wants_minimal(&self) -> bool {
-        let prefer = self.headers.get(&headers::PREFER);
-        prefer.and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("return=minimal"))
+        self.headers.get_text(&headers::PREFER).is_some_and(|value| value.contains("return=minimal"))
     }
 
     /// A token that lets its bearer do what a permission says. Empty if the permission's resource is not there.

@@ -8,8 +8,9 @@
 //! guesses.
 
 use crate::error::ApiError;
+use crate::raw_head::RawHead;
 use hyper::HeaderMap;
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderName};
 
 macro_rules! header_names {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
@@ -207,20 +208,47 @@ header_names! {
 /// The headers of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Headers<'a> {
-    map: &'a HeaderMap,
+    lines: Lines<'a>,
     /// A bit for each length that a name here has: a name of another length is not among them.
     lengths: u64,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Lines<'a> {
+    Mapped(&'a HeaderMap),
+    Raw(&'a RawHead),
+}
+
+/// The value of a header is not text.
+#[derive(Clone, Copy, Debug)]
+pub struct NotText;
+
 impl<'a> Headers<'a> {
     /// Those of a map.
     pub fn of(map: &'a HeaderMap) -> Self {
-        Self { map, lengths: map.keys().map(length_bit).fold(0, |bits, bit| bits | bit) }
+        let lengths = map.keys().map(|name| length_bit(name.as_str().len())).fold(0, |bits, bit| bits | bit);
+        Self { lines: Lines::Mapped(map), lengths }
     }
 
-    /// A header's value.
-    pub fn get(&self, name: &HeaderName) -> Option<&'a HeaderValue> {
-        if self.lengths & length_bit(name) == 0 { None } else { self.map.get(name) }
+    /// Those of a head as it came.
+    pub fn raw(head: &'a RawHead) -> Self {
+        Self { lines: Lines::Raw(head), lengths: head.lengths() }
+    }
+
+    /// A header's text.
+    pub fn get(&self, name: &HeaderName) -> Option<Result<&'a str, NotText>> {
+        if self.lengths & length_bit(name.as_str().len()) == 0 {
+            return None;
+        }
+        match self.lines {
+            Lines::Mapped(map) => map.get(name).map(|value| value.to_str().map_err(|_| NotText)),
+            Lines::Raw(head) => head.get(name.as_str()).map(Ok),
+        }
+    }
+
+    /// A header's text; one that is none counts as absent.
+    pub fn get_text(&self, name: &HeaderName) -> Option<&'a str> {
+        self.get(name)?.ok()
     }
 
     /// Whether there is such a header.
@@ -229,14 +257,14 @@ impl<'a> Headers<'a> {
     }
 }
 
-fn length_bit(name: &HeaderName) -> u64 {
-    1 << (name.as_str().len() % 64)
+/// The bit that stands for names of this length.
+pub(crate) fn length_bit(length: usize) -> u64 {
+    1 << (length % 64)
 }
 
 /// The text of a header.
 pub fn text<'a>(headers: &Headers<'a>, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    value.to_str().map(Some).map_err(|_| invalid(name))
+    headers.get(name).transpose().map_err(|_| invalid(name))
 }
 
 /// A boolean header; absent means false.
@@ -262,6 +290,8 @@ pub fn invalid(name: &HeaderName) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderValue;
+
     use super::*;
 
     fn with(name: &HeaderName, value: &[u8]) -> HeaderMap {

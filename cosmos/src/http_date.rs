@@ -7,8 +7,6 @@
 
 use std::cell::RefCell;
 
-use hyper::header::HeaderValue;
-
 const DAY_SECONDS: u64 = 86_400;
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
@@ -76,19 +74,17 @@ pub fn format(unix_seconds: u64) -> String {
     format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// The same as a header's value. Answers of one second share it.
-pub fn header(unix_seconds: u64) -> HeaderValue {
+/// Appends the same. Answers of one second share it.
+pub fn push(unix_seconds: u64, out: &mut Vec<u8>) {
     thread_local! {
-        static LAST: RefCell<(u64, HeaderValue)> = const { RefCell::new((u64::MAX, HeaderValue::from_static(""))) };
+        static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
     }
-    LAST.with_borrow_mut(|(second, value)| {
+    LAST.with_borrow_mut(|(second, text)| {
         if *second != unix_seconds {
-            // A date can always stand in a header.
-            *value = HeaderValue::try_from(format(unix_seconds)).unwrap_or(HeaderValue::from_static(""));
-            *second = unix_seconds;
+            (*second, *text) = (unix_seconds, format(unix_seconds));
         }
-        value.clone()
-    })
+        out.extend_from_slice(text.as_bytes());
+    });
 }
 
 /// The day that is `days` after 1970-01-01.

@@ -1,12 +1,14 @@
 //! An answer in the making: status, headers, body.
 //!
-//! Headers are a list until the end. Finding the place of each name in a map takes longer than all else that is done for a
-//! header, and answers of one kind have the same names in the same order: so the map of an earlier one is copied, and
-//! only its values are put in; those that all answers have are there already.
+//! Headers are text from the start, in the form HTTP/1.1 sends them, one line after the other: to send an answer is to copy
+//! them. Where hyper sends it, which takes a map, the map of an earlier answer of the same kind is copied and its values put in.
 
 use std::{
     cell::{Cell, RefCell},
-    mem, ptr,
+    fmt::Display,
+    io::Write as _,
+    ops::Range,
+    ptr,
     sync::LazyLock,
 };
 
@@ -26,64 +28,118 @@ use crate::{error::ApiError, headers, http_date};
 /// The body of every answer.
 pub type Body = Full<Bytes>;
 
-/// Room for the headers of an item's answer, so that the list does not grow step by step.
-const HEADERS: usize = 28;
-
-/// Room for the longest value that is put together piece by piece: a session token of one range.
-const DRAFT_BYTES: usize = 40;
+/// Room for the headers of an item's answer, so that nothing grows step by step.
+const LINES: usize = 32;
+const LINES_BYTES: usize = 1536;
 
 /// Kinds of answers that are remembered by each thread.
 const SHAPES_MAX: usize = 8;
 
-/// Many numbers are small: the range of a container that has one, what reading a small item costs.
-static DIGITS: [HeaderValue; 10] = [
-    HeaderValue::from_static("0"),
-    HeaderValue::from_static("1"),
-    HeaderValue::from_static("2"),
-    HeaderValue::from_static("3"),
-    HeaderValue::from_static("4"),
-    HeaderValue::from_static("5"),
-    HeaderValue::from_static("6"),
-    HeaderValue::from_static("7"),
-    HeaderValue::from_static("8"),
-    HeaderValue::from_static("9"),
-];
-
-/// What every answer has. Nothing of it is counted when it is copied.
-static COMMON: LazyLock<[(&'static HeaderName, HeaderValue); 5]> = LazyLock::new(|| {
-    // When this server began to answer.
-    static STARTED: LazyLock<String> = LazyLock::new(|| http_date::format(SystemClock.now().seconds()));
-    let version = || HeaderValue::from_static("version=2.14.0");
-    [
-        (&headers::GATEWAY_VERSION, version()),
-        (&headers::SERVICE_VERSION, version()),
-        (&headers::SCHEMA_VERSION, HeaderValue::from_static("1.19")),
-        (&headers::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0")),
-        (&headers::LAST_STATE_CHANGE, HeaderValue::from_static(&STARTED)),
-    ]
-});
-
-/// What is left of an answer that was made.
-#[derive(Default)]
-struct Spare {
-    headers: Vec<(&'static HeaderName, HeaderValue)>,
-    draft: Vec<u8>,
+/// Headers in the form they are sent in: a line after the other.
+#[derive(Clone, Debug, Default)]
+struct Lines {
+    text: Vec<u8>,
+    lines: Vec<Line>,
 }
 
+#[derive(Clone, Debug)]
+struct Line {
+    name: &'static HeaderName,
+    /// Where its text begins, with the name.
+    start: u32,
+    /// Where the line ends, and the next begins.
+    end: u32,
+}
+
+/// Between name and value, and after the value.
+const COLON: &[u8] = b": ";
+const LINE_END: &[u8] = b"\r\n";
+
+impl Line {
+    fn is_of(&self, name: &'static HeaderName) -> bool {
+        ptr::eq(self.name, name)
+    }
+
+    /// Where its value is.
+    fn value(&self) -> Range<usize> {
+        let name = self.name.as_str().len() + COLON.len();
+        self.start as usize + name..self.end as usize - LINE_END.len()
+    }
+}
+
+impl Lines {
+    /// Sets a header to what `write` appends, and says whether that can stand in one: if not, it is left out.
+    fn set(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        if let Some(place) = self.lines.iter().position(|line| line.is_of(name)) {
+            self.remove(place);
+        }
+        let start = self.text.len();
+        self.text.extend_from_slice(name.as_str().as_bytes());
+        self.text.extend_from_slice(COLON);
+        let value = self.text.len();
+        write(&mut self.text);
+        let is_valid = can_stand_in_a_header(&self.text[value..]);
+        if is_valid {
+            self.text.extend_from_slice(LINE_END);
+            // Nothing that fits into memory and was written by a handler is as long as that.
+            self.lines.push(Line { name, start: start as u32, end: self.text.len() as u32 });
+        } else {
+            self.text.truncate(start);
+        }
+        is_valid
+    }
+
+    fn remove(&mut self, place: usize) {
+        let Line { start, end, .. } = self.lines.remove(place);
+        self.text.drain(start as usize..end as usize);
+        for line in &mut self.lines[place..] {
+            line.start -= end - start;
+            line.end -= end - start;
+        }
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.text.clear();
+        self.text.extend_from_slice(&other.text);
+        self.lines.clear();
+        self.lines.extend_from_slice(&other.lines);
+    }
+}
+
+/// What HTTP allows: no control characters but the tabulator.
+fn can_stand_in_a_header(value: &[u8]) -> bool {
+    // All bytes are looked at, many at a time.
+    value.iter().fold(true, |so_far, byte| so_far & (*byte >= b' ' && *byte != 127 || *byte == b'\t'))
+}
+
+/// What every answer has.
+static COMMON: LazyLock<Lines> = LazyLock::new(|| {
+    let mut common = Lines::default();
+    for (name, value) in [
+        (&headers::GATEWAY_VERSION, "version=2.14.0"),
+        (&headers::SERVICE_VERSION, "version=2.14.0"),
+        (&headers::SCHEMA_VERSION, "1.19"),
+        (&headers::NUMBER_OF_READ_REGIONS, "0"),
+        // When this server began to answer.
+        (&headers::LAST_STATE_CHANGE, &http_date::format(SystemClock.now().seconds())),
+    ] {
+        common.set(name, |out| out.extend_from_slice(value.as_bytes()));
+    }
+    common
+});
+
 thread_local! {
-    /// Of the last answer, for the next one.
-    static SPARE: Cell<Spare> = const { Cell::new(Spare { headers: Vec::new(), draft: Vec::new() }) };
+    /// The lists of the last answer, for the next one.
+    static SPARE: Cell<Lines> = const { Cell::new(Lines { text: Vec::new(), lines: Vec::new() }) };
 }
 
 /// What a handler answers.
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
-    headers: Vec<(&'static HeaderName, HeaderValue)>,
+    headers: Lines,
     body: Vec<u8>,
     charge: Option<f64>,
-    /// Where values of headers are put together.
-    draft: Vec<u8>,
 }
 
 impl Reply {
@@ -94,10 +150,11 @@ impl Reply {
 
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
-        let Spare { mut headers, mut draft } = SPARE.take();
-        headers.reserve(HEADERS);
-        draft.reserve(DRAFT_BYTES);
-        Self { status, headers, body, charge: None, draft }
+        let mut headers = SPARE.take();
+        headers.text.reserve(LINES_BYTES);
+        headers.lines.reserve(LINES);
+        headers.copy_from(&COMMON);
+        Self { status, headers, body, charge: None }
     }
 
     /// An answer in another form.
@@ -123,50 +180,35 @@ impl Reply {
         reply
     }
 
-    /// Sets a header whose value is known to be one. The last word about a header is the one that counts.
-    pub fn set_value(&mut self, name: &'static HeaderName, value: HeaderValue) {
-        self.headers.push((name, value));
-    }
-
-    /// Sets a header. A value that cannot stand in a header is left out.
-    pub fn set(&mut self, name: &'static HeaderName, value: impl ToString) {
-        self.set_text(name, value.to_string());
-    }
-
-    /// The same for text that nobody needs any more.
-    pub fn set_text(&mut self, name: &'static HeaderName, value: String) {
-        if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(value)) {
-            self.set_value(name, value);
-        }
-    }
-
-    /// The same for what `write` appends.
+    /// Sets a header to what `write` appends. The last word about a header is the one that counts; a value that cannot stand in a
+    /// header is left out.
     pub fn set_written(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
-        if let Some(value) = self.written(write) {
-            self.set_value(name, value);
-        }
+        self.headers.set(name, write);
     }
 
-    /// What `write` appends, as long as it has to be: a value with room to spare takes a second allocation to say so.
-    fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Option<HeaderValue> {
-        self.draft.clear();
-        write(&mut self.draft);
-        value_of(&self.draft)
+    /// The same for a text.
+    pub fn set_text(&mut self, name: &'static HeaderName, value: &str) {
+        self.set_written(name, |out| out.extend_from_slice(value.as_bytes()));
+    }
+
+    /// The same for what can be shown.
+    pub fn set(&mut self, name: &'static HeaderName, value: impl Display) {
+        self.set_written(name, |out| {
+            // There is always room.
+            let _ = write!(out, "{value}");
+        });
     }
 
     /// The same with one more header.
-    pub fn with(mut self, name: &'static HeaderName, value: impl ToString) -> Self {
+    pub fn with(mut self, name: &'static HeaderName, value: impl Display) -> Self {
         self.set(name, value);
         self
     }
 
     /// Sets headers that are the same whole number.
     pub fn set_number(&mut self, names: &[&'static HeaderName], value: u64) {
-        // Each its own copy: one for all would be counted with every use, which takes longer.
-        let mut value = self.written(|out| write_int(value as i64, out));
         for name in names {
-            let own = value.take().or_else(|| value_of(&self.draft));
-            self.headers.extend(own.map(|own| (*name, own)));
+            self.set_written(name, |out| write_int(value as i64, out));
         }
     }
 
@@ -183,7 +225,7 @@ impl Reply {
 
     /// Whether the handler has set a header.
     pub fn has(&self, name: &'static HeaderName) -> bool {
-        self.headers.iter().any(|(known, _)| ptr::eq(*known, name))
+        self.headers.lines.iter().any(|line| line.is_of(name))
     }
 
     /// What the request has cost; a miss unless the handler says otherwise.
@@ -196,76 +238,93 @@ impl Reply {
         self.status
     }
 
-    /// The HTTP response.
-    pub fn into_response(mut self) -> Response<Body> {
+    /// Adds what is known last.
+    fn complete(&mut self) {
         let charge = self.charge();
         self.set_written(&headers::REQUEST_CHARGE, |out| write_number(charge, out));
         if !self.body.is_empty() && !self.has(&headers::CONTENT_TYPE) {
-            self.set_value(&headers::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            self.set_text(&headers::CONTENT_TYPE, "application/json");
         }
+    }
+
+    /// The HTTP response.
+    pub fn into_response(mut self) -> Response<Body> {
+        self.complete();
         let mut response = Response::new(Full::new(Bytes::from(self.body)));
         *response.status_mut() = self.status;
-        *response.headers_mut() = mapped(&mut self.headers);
-        SPARE.set(Spare { headers: self.headers, draft: self.draft });
+        *response.headers_mut() = mapped(self.headers);
         response
     }
-}
 
-fn value_of(text: &[u8]) -> Option<HeaderValue> {
-    match *text {
-        [digit @ b'0'..=b'9'] => Some(DIGITS[usize::from(digit - b'0')].clone()),
-        _ => HeaderValue::from_bytes(text).ok(),
+    /// Appends the head of the HTTP/1.1 response but for its last lines, which are about the connection; gives the body.
+    pub fn write_head(mut self, out: &mut Vec<u8>) -> Vec<u8> {
+        self.complete();
+        if !self.has(&headers::HTTP_DATE) {
+            self.set_written(&headers::HTTP_DATE, |out| http_date::push(SystemClock.now().seconds(), out));
+        }
+        out.reserve(STATUS_LINE_BYTES + self.headers.text.len() + self.body.len());
+        write_status(self.status, out);
+        out.extend_from_slice(&self.headers.text);
+        SPARE.set(self.headers);
+        self.body
     }
 }
 
-/// The headers as a map, with those that every answer has. The list is empty then.
-fn mapped(headers: &mut Vec<(&'static HeaderName, HeaderValue)>) -> HeaderMap {
+/// Room for the first and the last lines of a head.
+const STATUS_LINE_BYTES: usize = 128;
+
+/// Appends the first line of an HTTP/1.1 response.
+pub fn write_status(status: StatusCode, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(LINE_END);
+}
+
+/// The headers as a map.
+fn mapped(headers: Lines) -> HeaderMap {
     thread_local! {
         /// The latest last.
         static SHAPES: RefCell<Vec<Shape>> = const { RefCell::new(Vec::new()) };
     }
+    let Lines { text, lines } = headers;
+    let text = Bytes::from(text);
     SHAPES.with_borrow_mut(|shapes| {
-        if let Some(shape) = shapes.iter().find(|shape| shape.is_of(headers)) {
-            let mut map = shape.map.clone();
-            for (place, (_, value)) in map.values_mut().zip(headers.drain(..)) {
-                // There was nothing that would have to be let go of, and to find that out is a call each.
-                mem::forget(mem::replace(place, value));
-            }
-            return map;
-        }
-        let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
-        let mut map = HeaderMap::with_capacity(names.len() + COMMON.len());
-        for (name, value) in headers.drain(..) {
-            map.insert(name, value);
-        }
-        for (name, value) in COMMON.iter() {
-            map.entry(*name).or_insert_with(|| value.clone());
-        }
-        // One that was set twice is there once, and what it was set to first would get a place.
-        if map.len() == names.len() + COMMON.len() {
-            let mut shape = Shape { map: map.clone(), names };
-            let own = shape.map.values_mut().take(shape.names.len());
-            own.for_each(|value| *value = HeaderValue::from_static(""));
+        if !shapes.iter().any(|shape| shape.is_of(&lines)) {
             if shapes.len() == SHAPES_MAX {
                 shapes.remove(0);
             }
-            shapes.push(shape);
+            shapes.push(Shape::of(&lines));
+        }
+        let shape = shapes.iter().find(|shape| shape.is_of(&lines));
+        let mut map = shape.map(|shape| shape.map.clone()).unwrap_or_default();
+        for (place, line) in map.values_mut().zip(&lines) {
+            // They were looked at when they were set.
+            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(line.value())) {
+                *place = value;
+            }
         }
         map
     })
 }
 
-/// What answers of one kind have in common.
+/// What answers of one kind have in common: finding the place of each name takes longer than all else that is done for a header.
 struct Shape {
     names: Vec<&'static HeaderName>,
-    /// With these names in this order, and no values; and with those that every answer has.
+    /// With these names in this order, and no values.
     map: HeaderMap,
 }
 
 impl Shape {
-    fn is_of(&self, headers: &[(&'static HeaderName, HeaderValue)]) -> bool {
-        self.names.len() == headers.len()
-            && self.names.iter().zip(headers).all(|(known, (name, _))| ptr::eq(*known, *name))
+    fn of(lines: &[Line]) -> Self {
+        let names: Vec<_> = lines.iter().map(|line| line.name).collect();
+        let map = names.iter().map(|name| ((*name).clone(), HeaderValue::from_static(""))).collect();
+        Self { names, map }
+    }
+
+    fn is_of(&self, lines: &[Line]) -> bool {
+        self.names.len() == lines.len() && self.names.iter().zip(lines).all(|(known, line)| line.is_of(known))
     }
 }
 
@@ -275,28 +334,78 @@ mod tests {
 
     use super::*;
 
+    /// An answer with these headers, and all that it should have, in the order of their names.
+    fn answer(values: &[(usize, u32)]) -> (Reply, Vec<(String, String)>) {
+        let mut reply = Reply::empty(StatusCode::OK);
+        let mut expected = HeaderMap::new();
+        for line in &COMMON.lines {
+            expected.insert(line.name, HeaderValue::from_bytes(&COMMON.text[line.value()]).unwrap());
+        }
+        for (name, value) in values {
+            reply.set(headers::ALL[*name], value);
+            expected.insert(headers::ALL[*name], HeaderValue::from(*value));
+        }
+        expected.insert(&headers::REQUEST_CHARGE, HeaderValue::from(charge::MISS as u32));
+        (reply, told(&expected))
+    }
+
+    fn told(map: &HeaderMap) -> Vec<(String, String)> {
+        let mut told: Vec<_> =
+            map.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+        told.sort();
+        told
+    }
+
     proptest! {
-        /// Whatever was answered before.
+        /// Whatever was answered before, and in whichever form it is sent.
         #[test]
         fn each_header_has_the_value_it_was_set_to_last(
             answers in prop::collection::vec(prop::collection::vec((0..headers::ALL.len(), 0..1000_u32), 0..40), 1..20),
         ) {
-            for answer in answers {
+            for values in answers {
                 // Once for a kind that may be new, once for one that is known.
-                for more in [0, 1] {
-                    let mut reply = Reply::empty(StatusCode::OK);
-                    let mut expected: HeaderMap =
-                        COMMON.iter().map(|(name, value)| ((*name).clone(), value.clone())).collect();
-                    for (name, value) in &answer {
-                        let (name, value) = (headers::ALL[*name], value + more);
-                        reply.set(name, value);
-                        expected.insert(name, HeaderValue::from(value));
-                    }
-                    expected.insert(&headers::REQUEST_CHARGE, HeaderValue::from(charge::MISS as u32));
-                    let response = reply.into_response();
-                    prop_assert_eq!(response.headers(), &expected);
+                for _ in 0..2 {
+                    let (reply, expected) = answer(&values);
+                    prop_assert_eq!(told(reply.into_response().headers()), expected);
                 }
+                let (reply, mut expected) = answer(&values);
+                let mut head = Vec::new();
+                reply.write_head(&mut head);
+                let text = String::from_utf8(head).unwrap();
+                let (first, lines) = text.split_once("\r\n").unwrap();
+                prop_assert_eq!(first, "HTTP/1.1 200 OK");
+                let pair = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+                let mut written: Vec<_> = lines.split_terminator("\r\n").map(|line| pair(line).unwrap()).collect();
+                written.sort();
+                let date = written.iter().position(|(name, _)| name == "date");
+                expected.push(written[date.unwrap()].clone());
+                expected.sort();
+                prop_assert_eq!(written, expected);
             }
+        }
+    }
+
+    #[test]
+    fn what_cannot_stand_in_a_header_is_left_out() {
+        for (value, is_there) in [
+            ("", true),
+            ("a b\tc", true),
+            ("\u{e9}", true),
+            ("a\r\nb: c", false),
+            ("\0", false),
+            ("\u{7f}", false),
+        ] {
+            let mut reply = Reply::empty(StatusCode::OK);
+            reply.set(&headers::LSN, 1);
+            reply.set_text(&headers::CONTINUATION, value);
+            reply.set(&headers::ITEM_LSN, 2);
+            assert_eq!(reply.has(&headers::CONTINUATION), is_there, "{value:?}");
+            let mut head = Vec::new();
+            reply.write_head(&mut head);
+            let line = [b"\r\nx-ms-continuation: ", value.as_bytes(), b"\r\n"].concat();
+            assert_eq!(memchr::memmem::find(&head, &line).is_some(), is_there, "{value:?}");
+            assert!(memchr::memmem::find(&head, b"\r\nlsn: 1\r\n").is_some());
+            assert!(memchr::memmem::find(&head, b"\r\nx-ms-item-lsn: 2\r\n").is_some());
         }
     }
 }

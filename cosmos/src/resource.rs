@@ -3,7 +3,6 @@
 use std::{borrow::Cow, cell::RefCell};
 
 use bson::RawDocument;
-use hyper::header::HeaderValue;
 use mayfly_engine::{Container, Database, Engine, Record};
 use mayfly_sql::{Value as SqlValue, write_number};
 use mayfly_value::json::{ObjectWriter, plain, write_int};
@@ -96,18 +95,16 @@ pub fn container_rid(container: &Container) -> String {
     with_paths(container, |paths| paths.rid.clone())
 }
 
-/// A container's RID and its path of names, as headers show them.
-pub fn container_paths(database: &Database, container: &Container) -> (HeaderValue, HeaderValue) {
+/// Calls `set` with a container's RID and its path of names, as headers show them.
+pub fn with_container_paths(database: &Database, container: &Container, set: impl FnOnce(&str, &str)) {
     with_paths(container, |paths| {
         let named = paths.in_headers.take().filter(|named| named.name == container.name());
         let named = named.unwrap_or_else(|| {
             let path = ["dbs/", &database.name, "/colls/", container.name()].concat();
-            let (by_rid, by_name) = (header_text(&paths.rid), header_text(&header_path(&path)));
-            Named { name: container.name().to_owned(), by_rid, by_name }
+            Named { name: container.name().to_owned(), path: header_path(&path) }
         });
-        let Named { by_rid, by_name, .. } = paths.in_headers.insert(named);
-        (by_rid.clone(), by_name.clone())
-    })
+        set(&paths.rid, &paths.in_headers.insert(named).path);
+    });
 }
 
 /// What must stay plain in a header; names may be anything.
@@ -116,11 +113,6 @@ const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 /// A path of names as it can stand in a header.
 pub fn header_path(path: &str) -> String {
     Cow::from(utf8_percent_encode(path, NOT_PLAIN)).into_owned()
-}
-
-/// Text without anything that cannot stand in a header.
-fn header_text(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// What is the same in all answers about one container.
@@ -132,11 +124,10 @@ struct Paths {
     in_headers: Option<Named>,
 }
 
-/// What [`container_paths`] gives as long as a container has this name: it may get another one.
+/// The path of names as long as a container has this name: it may get another one.
 struct Named {
     name: String,
-    by_rid: HeaderValue,
-    by_name: HeaderValue,
+    path: String,
 }
 
 /// Calls `use_paths` with those of a container. Answers about the same one share them: a container's numbers are its own for good.

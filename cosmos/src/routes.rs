@@ -69,7 +69,7 @@ impl When {
             Self::Upsert => headers::flag(headers, &headers::IS_UPSERT),
             Self::ChangeFeed => Ok(headers.contains(&headers::A_IM)),
             Self::Query => {
-                let by_type = headers.get(&headers::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                let by_type = headers.get_text(&headers::CONTENT_TYPE);
                 Ok(by_type.is_some_and(|value| value.starts_with("application/query+json"))
                     || headers::flag(headers, &headers::IS_QUERY)?
                     || headers::flag(headers, &headers::IS_QUERY_OLD)?)

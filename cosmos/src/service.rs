@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
-    Method, Request, Response, StatusCode,
+    Method, StatusCode,
     body::Body as HttpBody,
     header::{AUTHORIZATION, DATE, HOST},
     http::request::Parts,
@@ -36,7 +36,8 @@ use crate::{
     headers::{self, Headers},
     http_date,
     path::Path,
-    reply::{Body, Reply},
+    raw_head::RawHead,
+    reply::Reply,
     resource_token::{self, Grant},
     routes::{self, Route},
     session,
@@ -89,6 +90,41 @@ impl Options {
     }
 }
 
+/// What a request asks for, apart from its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The path, still encoded.
+    pub path: &'a str,
+    /// The host in the address itself, where there is one.
+    pub authority: Option<&'a str>,
+    /// The headers.
+    pub headers: Headers<'a>,
+}
+
+impl<'a> Head<'a> {
+    /// Of a request that hyper has read.
+    pub fn of(parts: &'a Parts) -> Self {
+        Self {
+            method: &parts.method,
+            path: parts.uri.path(),
+            authority: parts.uri.authority().map(|authority| authority.as_str()),
+            headers: Headers::of(&parts.headers),
+        }
+    }
+
+    /// Of one that was read as it came.
+    pub fn raw(head: &'a RawHead) -> Self {
+        Self { method: head.method(), path: head.path(), authority: None, headers: Headers::raw(head) }
+    }
+
+    /// The authority the client used, so that the endpoints we advertise are ones it can reach.
+    fn host(&self) -> &'a str {
+        self.headers.get_text(&HOST).or(self.authority).unwrap_or("localhost:8081")
+    }
+}
+
 /// What was done, for logs and metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
@@ -113,34 +149,26 @@ impl Cosmos {
     }
 
     /// Answers a request, which came when `watch` was started. `scheme` is how the client reached us: `http` or `https`.
-    pub async fn serve<B>(
-        &self,
-        request: Box<Request<B>>,
-        scheme: &str,
-        watch: Stopwatch,
-    ) -> (Response<Body>, Served)
+    pub async fn serve<B>(&self, head: Head<'_>, body: B, scheme: &str, watch: Stopwatch) -> (Reply, Served)
     where
         B: HttpBody<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let _busy = self.engine.load().enter();
-        let (parts, body) = request.into_parts();
-        let headers = Headers::of(&parts.headers);
-        let activity_id = self.activity_id(&headers);
+        let activity_id = self.activity_id(&head.headers);
         let mut served = Served { operation: "Unknown", charge: 0.0, took: Duration::ZERO };
         // Its state is some kilobytes, and every future around it would hold and move them: once for each layer.
-        let answer = Box::pin(self.answer(&parts, &headers, body, scheme, &activity_id, &mut served)).await;
+        let answer = Box::pin(self.answer(&head, body, scheme, &activity_id, &mut served)).await;
         let mut reply = answer.unwrap_or_else(|error| refusal(&error, &activity_id, served.operation));
-        reply.set_text(&headers::ACTIVITY_ID, activity_id);
+        reply.set_text(&headers::ACTIVITY_ID, &activity_id);
         (served.charge, served.took) = (reply.charge(), watch.elapsed());
         reply.set_written(&headers::REQUEST_DURATION_MS, |out| write_milliseconds(served.took, out));
-        (reply.into_response(), served)
+        (reply, served)
     }
 
     async fn answer<B>(
         &self,
-        parts: &Parts,
-        headers: &Headers<'_>,
+        head: &Head<'_>,
         body: B,
         scheme: &str,
         activity_id: &str,
@@ -150,14 +178,14 @@ impl Cosmos {
         B: HttpBody<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let path = Path::parse(parts.uri.path()).map_err(|_| ApiError::unknown_route())?;
+        let headers = &head.headers;
+        let path = Path::parse(head.path).map_err(|_| ApiError::unknown_route())?;
         let address = Address::from_path(&path)?;
-        let route = routes::find(&parts.method, &address, headers)?;
+        let route = routes::find(head.method, &address, headers)?;
         served.operation = route.name;
         // The client signs with its own clock, so the machine's is the one to compare with, even where the engine's
         // can be set.
-        let grant =
-            self.let_in(&parts.method, headers, &path, &address, route, SystemClock.now().seconds())?;
+        let grant = self.let_in(head.method, headers, &path, &address, route, SystemClock.now().seconds())?;
         refuse_triggers(headers)?;
         refuse_unknown_bucket(headers)?;
         let body = match body.is_end_stream() {
@@ -166,9 +194,9 @@ impl Cosmos {
                 timeout(self.body_timeout, read_body(body)).await.map_err(|_| ApiError::body_too_slow())??
             }
         };
-        let host = host(parts, headers);
+        let host = head.host();
         let base_url_len = [scheme, "://", host, "/"].map(str::len).iter().sum();
-        let location = [scheme, "://", host, "/", parts.uri.path().trim_start_matches('/')].concat();
+        let location = [scheme, "://", host, "/", head.path.trim_start_matches('/')].concat();
         let mut call = Call {
             engine: &self.engine,
             address: &address,
@@ -183,9 +211,9 @@ impl Cosmos {
         let mut reply = self.within_its_second(&mut call, route).await?;
         session::stamp(&call, &mut reply).await?;
         if reply.status() != StatusCode::NOT_MODIFIED {
-            reply.set_value(&headers::HTTP_DATE, http_date::header(call.now.seconds()));
+            reply.set_written(&headers::HTTP_DATE, |out| http_date::push(call.now.seconds(), out));
         }
-        reply.set_text(&headers::CONTENT_LOCATION, location);
+        reply.set_text(&headers::CONTENT_LOCATION, &location);
         Ok(reply)
     }
 
@@ -292,7 +320,7 @@ impl Cosmos {
 
     /// The client's id of the request if it is one, else one of ours.
     fn activity_id(&self, headers: &Headers<'_>) -> String {
-        let given = headers.get(&headers::ACTIVITY_ID).and_then(|value| value.to_str().ok());
+        let given = headers.get_text(&headers::ACTIVITY_ID);
         let plain = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         given.filter(plain).map_or_else(|| ids::to_uuid(self.engine.ids().unique()), str::to_owned)
     }
@@ -308,13 +336,6 @@ fn refusal(error: &ApiError, activity_id: &str, operation: &str) -> Reply {
         _ => charge::MISS,
     };
     Reply::error(error, activity_id).charged(charge)
-}
-
-/// The authority the client used, so that the endpoints we advertise are ones it can reach.
-fn host<'a>(parts: &'a Parts, headers: &Headers<'a>) -> &'a str {
-    let by_header = headers.get(&HOST).and_then(|value| value.to_str().ok());
-    let by_uri = parts.uri.authority().map(|authority| authority.as_str());
-    by_header.or(by_uri).unwrap_or("localhost:8081")
 }
 
 /// Triggers are kept, not run. A write that counts on one is refused rather than done without it.

@@ -143,7 +143,7 @@ pub async fn stamp(call: &Call<'_>, reply: &mut Reply) -> Result<(), ApiError> {
         }
         push_part(container, slot, call.engine.lsn(container, slot).await?, &mut token);
     }
-    reply.set_written(&headers::SESSION_TOKEN, |out| *out = token);
+    reply.set_written(&headers::SESSION_TOKEN, |out| out.extend_from_slice(&token));
     Ok(())
 }
 

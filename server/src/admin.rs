@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
-use hyper::{Method, Request, Response, StatusCode, body::Incoming, header::AUTHORIZATION};
+use hyper::{Method, Request, Response, StatusCode, header::AUTHORIZATION};
 use mayfly_cosmos::{ApiError, auth::Access, explain};
 use mayfly_engine::{Amount, Container};
 use percent_encoding::percent_decode_str;
@@ -33,6 +33,7 @@ use serde_json::{Value, json};
 
 use crate::{
     node::Node,
+    request::{self, RequestBody},
     respond::{self, Body},
 };
 
@@ -43,12 +44,13 @@ pub const PREFIX: &str = "/_mayfly/";
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// Answers a request.
-pub async fn serve(node: &Node, request: Request<Incoming>) -> Response<Body> {
-    let activity_id = respond::activity_id(request.headers());
+pub async fn serve(node: &Node, request: request::Request) -> Response<Body> {
+    let activity_id = respond::activity_id(&request.heading.headers()).to_owned();
     answer(node, request).await.unwrap_or_else(|error| respond::error(&error, &activity_id))
 }
 
-async fn answer(node: &Node, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+async fn answer(node: &Node, request: request::Request) -> Result<Response<Body>, ApiError> {
+    let request = request.into_http()?;
     let access = access(node, &request)?;
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let path = uri.path().strip_prefix(PREFIX).unwrap_or_default();
@@ -94,13 +96,13 @@ async fn answer(node: &Node, request: Request<Incoming>) -> Result<Response<Body
     Ok(respond::text(StatusCode::OK, "application/json", value.to_string()))
 }
 
-async fn body(request: Request<Incoming>, bytes_max: usize) -> Result<Bytes, ApiError> {
+async fn body(request: Request<RequestBody>, bytes_max: usize) -> Result<Bytes, ApiError> {
     let body = Limited::new(request.into_body(), bytes_max).collect().await;
     Ok(body.map_err(|_| ApiError::too_large())?.to_bytes())
 }
 
 /// Lets in whoever shows an account key.
-fn access(node: &Node, request: &Request<Incoming>) -> Result<Access, ApiError> {
+fn access(node: &Node, request: &Request<RequestBody>) -> Result<Access, ApiError> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let key = header.and_then(|header| header.strip_prefix("Bearer "));
     key.and_then(|key| node.keys.access_of(key.trim())).ok_or_else(|| {

@@ -8,10 +8,9 @@
 use crate::config::Config;
 use crate::connection::ConnectionInfo;
 use crate::metrics::{Metrics, MetricsSource};
-use crate::respond::Body;
+use crate::request::Request;
+use crate::respond::Outgoing;
 use crate::tasks::{Stopping, TaskSet};
-use hyper::body::Incoming;
-use hyper::{Request, Response};
 use mayfly_engine::clock::Stopwatch;
 use mayfly_mongo::Mongo;
 use std::future::Future;
@@ -21,8 +20,8 @@ use std::time::Duration;
 /// A request, and what the server knows of it.
 #[derive(Debug)]
 pub struct Asked {
-    /// Boxed: it is handed on many times before it is looked at.
-    pub request: Box<Request<Incoming>>,
+    /// What the client sent.
+    pub request: Request,
     /// Where it came from.
     pub from: ConnectionInfo,
     /// Runs since it came.
@@ -35,7 +34,7 @@ pub struct Answer {
     /// Like `read_item`; a word of the program, not of the request.
     pub operation: &'static str,
     /// What the client gets.
-    pub response: Response<Body>,
+    pub response: Outgoing,
     /// What it is charged, in request units.
     pub charge: f64,
     /// How long it took.
@@ -44,8 +43,8 @@ pub struct Answer {
 
 impl Answer {
     /// One that is not charged for.
-    pub fn free(operation: &'static str, response: Response<Body>, watch: Stopwatch) -> Self {
-        Self { operation, response, charge: 0.0, took: watch.elapsed() }
+    pub fn free(operation: &'static str, response: impl Into<Outgoing>, watch: Stopwatch) -> Self {
+        Self { operation, response: response.into(), charge: 0.0, took: watch.elapsed() }
     }
 }
 

@@ -10,31 +10,34 @@
 //! the connection lives on.
 
 use crate::backend::{Asked, Backend};
+use crate::direct;
 use crate::heads::Heads;
 use crate::lanes::Lanes;
 use crate::listen::{self, Limits};
 use crate::log::panic_text;
 use crate::metrics::Metrics;
 use crate::prompt::Prompt;
-use crate::respond::{self, Body};
+use crate::request::Request;
+use crate::respond::{self, Outgoing};
 use crate::routes::Routes;
 use crate::tasks::{Stopping, TaskSet};
 use clap::ValueEnum;
 use futures_util::FutureExt as _;
+use hyper::Version;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use mayfly_cosmos::{ApiError, headers};
 use mayfly_engine::{Elsewhere, clock::Stopwatch};
 use serde::Deserialize;
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,6 +73,12 @@ impl Scheme {
 pub struct ConnectionInfo {
     pub scheme: Scheme,
     pub peer: SocketAddr,
+}
+
+impl ConnectionInfo {
+    fn ended_early(&self, error: impl std::fmt::Display) {
+        tracing::debug!(peer = %self.peer, %error, "connection ended early");
+    }
 }
 
 /// Serves HTTP on `tcp` with `routes` until stopping is asked for, and then up to the drain timeout.
@@ -143,34 +152,26 @@ impl<B: Backend> Shared<B> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let builder = self.builder();
         let own = Arc::new(Own { shared: self.clone(), info, heads: Heads::default() });
-        let service = service_fn(|request| own.clone().answer(Box::new(request)));
-        let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
-        let mut late = pin!(own.heads.late(self.limits.header_timeout));
-        let mut stop = pin!(stopping.requested());
-        let (prompt, late_prompt, stop_prompt) = (Prompt::new(), Prompt::new(), Prompt::new());
-        let mut is_draining = false;
-        poll_fn(|context| {
-            loop {
-                if let Poll::Ready(ended) = prompt.poll(connection.as_mut(), context) {
-                    if let Err(error) = ended {
-                        tracing::debug!(peer = %info.peer, %error, "connection ended early");
-                    }
-                    return Poll::Ready(());
-                }
-                if late_prompt.poll(late.as_mut(), context).is_ready() {
-                    return Poll::Ready(());
-                }
-                if is_draining || stop_prompt.poll(stop.as_mut(), context).is_pending() {
-                    return Poll::Pending;
-                }
-                is_draining = true;
-                connection.as_mut().graceful_shutdown();
-                prompt.ring();
-            }
-        })
-        .await;
+        let is_ending = AtomicBool::new(false);
+        let plain = direct::serve(io, &is_ending, |request| own.clone().answer(request, Version::HTTP_11));
+        let end = |_: Pin<&mut _>| is_ending.store(true, Relaxed);
+        let Some(rest) = own.watched(pin!(plain), &mut stopping, end).await else { return };
+        let io = match rest {
+            Ok(Some(io)) => io,
+            Ok(None) => return,
+            Err(error) => return info.ended_early(error),
+        };
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let (own, version) = (own.clone(), request.version());
+            async move { Ok::<_, Infallible>(own.answer(request.into(), version).await.into_response()) }
+        });
+        let builder = self.builder();
+        let connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+        let ended = own.watched(connection, &mut stopping, |connection| connection.graceful_shutdown()).await;
+        if let Some(Err(error)) = ended {
+            info.ended_early(error);
+        }
     }
 
     fn builder(&self) -> auto::Builder<TaskSet> {
@@ -207,31 +208,61 @@ struct Own<B> {
 }
 
 impl<B: Backend> Own<B> {
-    async fn answer(self: Arc<Self>, request: Box<Request<Incoming>>) -> Result<Response<Body>, Infallible> {
+    /// What comes of a connection; `None` if its client is late. `end` is called once, when stopping is asked for.
+    async fn watched<C: Future>(
+        &self,
+        mut connection: Pin<&mut C>,
+        stopping: &mut Stopping,
+        mut end: impl FnMut(Pin<&mut C>),
+    ) -> Option<C::Output> {
+        let mut late = pin!(self.heads.late(self.shared.limits.header_timeout));
+        let mut stop = pin!(stopping.requested());
+        let (prompt, late_prompt, stop_prompt) = (Prompt::new(), Prompt::new(), Prompt::new());
+        let mut is_ending = false;
+        poll_fn(|context| {
+            loop {
+                if let Poll::Ready(ended) = prompt.poll(connection.as_mut(), context) {
+                    return Poll::Ready(Some(ended));
+                }
+                if late_prompt.poll(late.as_mut(), context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                if is_ending || stop_prompt.poll(stop.as_mut(), context).is_pending() {
+                    return Poll::Pending;
+                }
+                is_ending = true;
+                end(connection.as_mut());
+                prompt.ring();
+            }
+        })
+        .await
+    }
+
+    async fn answer(self: Arc<Self>, request: Request, version: Version) -> Outgoing {
         let watch = Stopwatch::start();
-        let version = request.version();
         self.heads.came();
-        let activity_id = request.headers().get(&headers::ACTIVITY_ID).cloned();
-        let method = request.method().clone();
+        let activity_id = request.heading.headers().get_text(&headers::ACTIVITY_ID).map(str::to_owned);
+        let method = request.heading.method().clone();
         // Nothing is done here yet: what could panic is done when it is polled.
         let call = Routes::handle(self.clone(), Asked { request, from: self.info, watch });
         // The service's state is behind locks that are not poisoned by a panic, or is the engine's, which
         // guards itself.
         let answered = AssertUnwindSafe(self.shared.elsewhere.if_long(watch, call)).catch_unwind().await;
         self.heads.next_is_awaited(version);
-        Ok(match answered {
+        let activity_id = || activity_id.as_deref().unwrap_or(respond::NO_ACTIVITY);
+        match answered {
             Ok(Some(response)) => response,
             Err(panic) => {
                 self.shared.metrics.handler_panicked();
-                let activity_id = respond::activity_text(activity_id.as_ref());
+                let activity_id = activity_id();
                 tracing::error!(%method, activity_id, reason = panic_text(&*panic), "a request handler panicked");
-                respond::error(&ApiError::internal(), activity_id)
+                respond::error(&ApiError::internal(), activity_id).into()
             }
             Ok(None) => {
                 let stopping = ApiError::unavailable("Mayfly is stopping. Please retry.");
-                respond::error(&stopping, respond::activity_text(activity_id.as_ref()))
+                respond::error(&stopping, activity_id()).into()
             }
-        })
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
+use mayfly_cosmos::headers::Headers;
 use mayfly_portal::Asset;
 
 use crate::respond::{self, Body};
@@ -14,7 +15,7 @@ use crate::respond::{self, Body};
 const FOLDER: &str = "/_explorer/";
 
 /// The answer, if the path is the portal's or a browser's first request.
-pub fn answer(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+pub fn answer(path: &str, headers: &Headers<'_>) -> Option<Response<Body>> {
     match path {
         "/" if is_browser(headers) => Some(redirect("_explorer/")),
         "/_explorer" => Some(redirect("_explorer/")),
@@ -23,9 +24,9 @@ pub fn answer(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
 }
 
 /// SDKs ask for the account document at `/` with a signature and never for HTML.
-fn is_browser(headers: &HeaderMap) -> bool {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.contains("text/html") && !headers.contains_key(AUTHORIZATION)
+fn is_browser(headers: &Headers<'_>) -> bool {
+    let accept = headers.get_text(&ACCEPT).unwrap_or_default();
+    accept.contains("text/html") && !headers.contains(&AUTHORIZATION)
 }
 
 fn redirect(to: &'static str) -> Response<Body> {
@@ -34,9 +35,9 @@ fn redirect(to: &'static str) -> Response<Body> {
     response
 }
 
-fn file(asset: &'static Asset, headers: &HeaderMap) -> Response<Body> {
+fn file(asset: &'static Asset, headers: &Headers<'_>) -> Response<Body> {
     let etag = asset.etag();
-    let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let known = headers.get_text(&IF_NONE_MATCH);
     let mut response = match known.is_some_and(|known| known.contains(&etag)) {
         true => Response::new(respond::empty()),
         false => Response::new(respond::full(asset.bytes)),

@@ -35,6 +35,7 @@ use crate::{
     data_dir, disk,
     gauges::Gauges,
     metrics::{Metrics, MetricsSource},
+    request::Request,
     ripening::Ripening,
     samples::{self, Samples},
     server_clock::ServerClock,
@@ -157,15 +158,17 @@ impl Backend for Node {
     fn serve(&self, asked: Asked) -> impl Future<Output = Answer> + Send {
         let Asked { request, from, watch } = asked;
         // Whoever looks on, as the portal does all the time, must not hold up what is looked at.
-        let answer: BoxFuture<'_, Answer> = match request.uri().path().starts_with(admin::PREFIX) {
+        let answer: BoxFuture<'_, Answer> = match request.heading.path().starts_with(admin::PREFIX) {
             true => Box::pin(async move {
-                let response = admin::serve(self, *request).await;
+                let response = admin::serve(self, request).await;
                 Answer::free("Administration", response, watch)
             }),
             false => Box::pin(async move {
-                let (response, served) = self.cosmos.serve(request, from.scheme.as_str(), watch).await;
+                let Request { heading, body } = request;
+                let (reply, served) =
+                    self.cosmos.serve(heading.head(), body, from.scheme.as_str(), watch).await;
                 let Served { operation, charge, took } = served;
-                Answer { operation, response, charge, took }
+                Answer { operation, response: reply.into(), charge, took }
             }),
         };
         answer

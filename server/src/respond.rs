@@ -3,16 +3,96 @@
 //! Holds: every error has a JSON body, for some SDKs fail on one without.
 
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use futures_util::FutureExt as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-use mayfly_cosmos::{ApiError, headers};
+use mayfly_cosmos::headers::Headers;
+use mayfly_cosmos::{ApiError, Reply, headers, http_date, reply};
+use mayfly_engine::{Clock as _, SystemClock};
+use std::io::Write as _;
 
 /// The body of every response. All are whole: pages have limits.
 pub type Body = Full<Bytes>;
 
+/// An answer on its way out.
+#[derive(Debug)]
+pub enum Outgoing {
+    /// One of the protocol.
+    Reply(Reply),
+    /// Any other.
+    Response(Response<Body>),
+}
+
+impl Outgoing {
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Reply(reply) => reply.status(),
+            Self::Response(response) => response.status(),
+        }
+    }
+
+    /// As hyper sends it.
+    pub fn into_response(self) -> Response<Body> {
+        match self {
+            Self::Reply(reply) => reply.into_response(),
+            Self::Response(response) => response,
+        }
+    }
+
+    /// Appends the head as HTTP/1.1 has it; gives the body that follows.
+    pub fn write_head(self, is_last: bool, out: &mut Vec<u8>) -> Bytes {
+        let status = self.status();
+        let body = match self {
+            Self::Reply(reply) => Bytes::from(reply.write_head(out)),
+            Self::Response(response) => write_response(response, out),
+        };
+        // These have no body, and so no length either.
+        if !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+            // There is always room.
+            let _ = write!(out, "content-length: {}\r\n", body.len());
+        }
+        if is_last {
+            out.extend_from_slice(b"connection: close\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        body
+    }
+}
+
+impl From<Reply> for Outgoing {
+    fn from(reply: Reply) -> Self {
+        Self::Reply(reply)
+    }
+}
+
+impl From<Response<Body>> for Outgoing {
+    fn from(response: Response<Body>) -> Self {
+        Self::Response(response)
+    }
+}
+
+/// Appends what a response has of its own.
+fn write_response(response: Response<Body>, out: &mut Vec<u8>) -> Bytes {
+    let (parts, body) = response.into_parts();
+    reply::write_status(parts.status, out);
+    for (name, value) in &parts.headers {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    if !parts.headers.contains_key(DATE) {
+        out.extend_from_slice(b"date: ");
+        http_date::push(SystemClock.now().seconds(), out);
+        out.extend_from_slice(b"\r\n");
+    }
+    // It is whole, so it is there at once.
+    body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default()
+}
+
 /// The activity id of a request that brought none.
-const NO_ACTIVITY: &str = "00000000-0000-0000-0000-000000000000";
+pub const NO_ACTIVITY: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A whole body.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
@@ -48,13 +128,8 @@ pub fn error(error: &ApiError, activity_id: &str) -> Response<Body> {
 }
 
 /// The client's id of the request.
-pub fn activity_id(headers: &HeaderMap) -> String {
-    activity_text(headers.get(&headers::ACTIVITY_ID)).to_owned()
-}
-
-/// The same, of a header that was kept.
-pub fn activity_text(header: Option<&HeaderValue>) -> &str {
-    header.and_then(|value| value.to_str().ok()).unwrap_or(NO_ACTIVITY)
+pub fn activity_id<'a>(headers: &Headers<'a>) -> &'a str {
+    headers.get_text(&headers::ACTIVITY_ID).unwrap_or(NO_ACTIVITY)
 }
 
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {

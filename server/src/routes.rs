@@ -9,10 +9,11 @@ use crate::backend::{Answer, Asked, Backend};
 use crate::explorer;
 use crate::health::{Health, Phase};
 use crate::metrics::{Metrics, MetricsSource, single};
-use crate::respond::{self, Body};
-use hyper::body::{Body as _, Incoming};
+use crate::request::Heading;
+use crate::respond::{self, Body, Outgoing};
+use hyper::body::Body as _;
 use hyper::header::CONTENT_LENGTH;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use mayfly_cosmos::ApiError;
 use std::sync::{Arc, OnceLock};
 
@@ -42,24 +43,24 @@ impl<B: Backend> Routes<B> {
     }
 
     /// Answers a request and counts it. `held` is who has the routes, until then.
-    pub async fn handle(held: Arc<impl AsRef<Self> + Send + Sync>, asked: Asked) -> Response<Body> {
+    pub async fn handle(held: Arc<impl AsRef<Self> + Send + Sync>, asked: Asked) -> Outgoing {
         let this = (*held).as_ref();
-        let is_head = asked.request.method() == Method::HEAD;
+        let is_head = asked.request.heading.method() == Method::HEAD;
         let Answer { operation, mut response, charge, took } =
-            match (this.own(&asked.request), this.backend.get()) {
+            match (this.own(&asked.request.heading), this.backend.get()) {
                 (Some(response), _) => Answer::free("server", response, asked.watch),
                 (None, Some(backend)) => backend.serve(asked).await,
                 (None, None) => not_yet(&asked),
             };
         if is_head {
-            leave_out_body(&mut response);
+            response = without_body(response.into_response()).into();
         }
         this.metrics.request(operation, response.status().as_u16(), took, charge);
         response
     }
 
-    fn own(&self, request: &Request<Incoming>) -> Option<Response<Body>> {
-        let body = match request.uri().path() {
+    fn own(&self, heading: &Heading) -> Option<Response<Body>> {
+        let body = match heading.path() {
             "/alive" => respond::text(StatusCode::OK, "text/plain", "alive\n"),
             "/ready" => self.ready(),
             "/status" => respond::text(StatusCode::OK, "application/json", self.health.to_json()),
@@ -67,13 +68,13 @@ impl<B: Backend> Routes<B> {
             "/_explorer/emulator.pem" => {
                 respond::text(StatusCode::OK, "application/x-pem-file", self.ca_pem.clone())
             }
-            path => explorer::answer(path, request.headers())?,
+            path => explorer::answer(path, &heading.headers())?,
         };
-        if matches!(*request.method(), Method::GET | Method::HEAD) {
+        if matches!(*heading.method(), Method::GET | Method::HEAD) {
             return Some(body);
         }
-        let error = ApiError::method_not_allowed(request.method().as_str());
-        Some(respond::error(&error, &respond::activity_id(request.headers())))
+        let error = ApiError::method_not_allowed(heading.method().as_str());
+        Some(respond::error(&error, respond::activity_id(&heading.headers())))
     }
 
     fn ready(&self) -> Response<Body> {
@@ -99,14 +100,15 @@ impl<B: Backend> Routes<B> {
 /// The answer while there is no backend.
 fn not_yet(asked: &Asked) -> Answer {
     let error = ApiError::unavailable("Mayfly is starting. Please retry.");
-    let response = respond::error(&error, &respond::activity_id(asked.request.headers()));
+    let response = respond::error(&error, respond::activity_id(&asked.request.heading.headers()));
     Answer::free("none", response, asked.watch)
 }
 
 /// HTTP/1 would leave the body out by itself, HTTP/2 not; the length of the body stays in the header.
-fn leave_out_body(response: &mut Response<Body>) {
+fn without_body(mut response: Response<Body>) -> Response<Body> {
     if let Some(length) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, length.into());
     }
     *response.body_mut() = respond::empty();
+    response
 }

@@ -212,7 +212,7 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
     }
     let mut reply = Reply::json(status, body);
     if let Some(record) = &outcome.record {
-        reply.set_text(&headers::ETAG, call.engine.etag(scope.container(), scope.slot(), record).to_text());
+        reply.set_text(&headers::ETAG, &call.engine.etag(scope.container(), scope.slot(), record).to_text());
         reply.set_number(&[&headers::ITEM_LSN, &headers::ITEM_LOCAL_LSN], record.lsn);
         if let Some(at) = call.engine.expires_at(scope.container(), record) {
             reply.set_number(&[&EXPIRES_AT], at.seconds());
@@ -245,8 +245,9 @@ pub fn with_session(mut reply: Reply, place: &Place, slot: u16, lsn: u64) -> Rep
         [&headers::LSN, &headers::LOCAL_LSN, &headers::GLOBAL_COMMITTED_LSN, &headers::QUORUM_ACKED_LSN];
     reply.set_number(&commit, lsn);
     reply.set_number(&[&headers::PARTITION_KEY_RANGE_ID], slot.into());
-    let (by_rid, by_name) = resource::container_paths(database, container);
-    reply.set_value(&headers::CONTENT_PATH, by_rid);
-    reply.set_value(&headers::ALT_CONTENT_PATH, by_name);
+    resource::with_container_paths(database, container, |by_rid, by_name| {
+        reply.set_text(&headers::CONTENT_PATH, by_rid);
+        reply.set_text(&headers::ALT_CONTENT_PATH, by_name);
+    });
     reply
 }

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame};
-use mayfly_cosmos::{Cosmos, Options};
+use mayfly_cosmos::{Cosmos, Head, Options};
 use mayfly_engine::clock::Stopwatch;
 use serde_json::json;
 
@@ -175,9 +175,9 @@ async fn bodies_without_end_or_measure() {
     }
     let options = Options { body_timeout: Duration::from_millis(1), ..Options::new(keys()) };
     let cosmos = Cosmos::new(account.world.engine().clone(), options);
-    let request = signed(&key(), "POST", ITEMS, &[KEY], "").map(|_| Silent);
-    let (response, _) = cosmos.serve(Box::new(request), "http", Stopwatch::start()).await;
-    assert_eq!(response.status(), 408);
-    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let (parts, _) = signed(&key(), "POST", ITEMS, &[KEY], "").into_parts();
+    let (reply, _) = cosmos.serve(Head::of(&parts), Silent, "http", Stopwatch::start()).await;
+    assert_eq!(reply.status(), 408);
+    let body = reply.into_response().into_body().collect().await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&body).starts_with("{\"code\":\"RequestTimeout\""));
 }

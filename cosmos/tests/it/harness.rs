@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use mayfly_cosmos::{
-    Cosmos, Options,
+    Cosmos, Head, Options,
     auth::{EMULATOR_KEY, Key, Keys, payload},
     headers, http_date,
     path::Path,
@@ -87,8 +87,9 @@ impl Account {
 
     /// Sends a request as it is.
     pub async fn raw(&self, request: Request<Full<Bytes>>) -> Answer {
-        let (response, _) = self.cosmos.serve(Box::new(request), "http", Stopwatch::start()).await;
-        let (parts, body) = response.into_parts();
+        let (parts, body) = request.into_parts();
+        let (reply, _) = self.cosmos.serve(Head::of(&parts), body, "http", Stopwatch::start()).await;
+        let (parts, body) = reply.into_response().into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }
     }

@@ -5,7 +5,7 @@
 //! it longer.
 
 use crate::harness::*;
-use crate::random::Random;
+use crate::random::{Random, cases};
 use crate::signer::Signer;
 use mayfly_cosmos::headers;
 use mayfly_cosmos::routes::{ROUTES, Route, When};
@@ -132,11 +132,10 @@ const VERBS: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTI
 
 #[tokio::test]
 async fn odd_requests_get_answers_in_the_protocols_shape() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seed = number("MAYFLY_FUZZ_SEED").unwrap_or(20_261_116);
+    let (random, seed) = Random::seeded(20_261_116);
     let server = start_with::<Node>("store = 'memory'", Limits::default()).await;
-    let mut fuzz = Fuzz { random: Random::new(seed), signer: Signer::new() };
-    let cases = number("MAYFLY_FUZZ_CASES").unwrap_or(CASES);
+    let mut fuzz = Fuzz { random, signer: Signer::new() };
+    let cases = cases(CASES);
     let mut by_status = BTreeMap::<u16, u64>::new();
     for case in 0..cases {
         if case.is_multiple_of(CASES_PER_WORLD) {

@@ -3,14 +3,15 @@
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::{Request, Response, Version};
+use hyper::{Response, Version};
 use hyper_util::rt::TokioIo;
-use mayfly_engine::clock::Stopwatch;
+use mayfly_engine::clock::{Stopwatch, pause};
 use mayfly_server::backend::{Answer, Asked, Backend, BackendError};
 use mayfly_server::config::{Config, parse_toml};
 use mayfly_server::connection::Scheme;
 use mayfly_server::listen::Limits;
 use mayfly_server::metrics::{Metrics, MetricsSource};
+use mayfly_server::request::{Heading, Request};
 use mayfly_server::respond;
 use mayfly_server::run::{RunError, Server};
 use mayfly_server::signals::Signals;
@@ -19,10 +20,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
@@ -30,24 +32,56 @@ use tokio_rustls::TlsConnector;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Answers in ways that the tests need.
-pub struct TestBackend;
+#[derive(Default)]
+pub struct TestBackend {
+    /// Requests that wait for the server's end, and for nothing.
+    slow: AtomicUsize,
+    forever: AtomicUsize,
+    stops: Notify,
+}
+
+/// One of a number, until it is dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(number: &'a AtomicUsize) -> Self {
+        number.fetch_add(1, SeqCst);
+        Self(number)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
 
 impl MetricsSource for TestBackend {
     fn render(&self, out: &mut String) {
         out.push_str("mayfly_test_lines_total 1\n");
+        out.push_str(&format!("mayfly_test_slow {}\n", self.slow.load(SeqCst)));
+        out.push_str(&format!("mayfly_test_forever {}\n", self.forever.load(SeqCst)));
     }
 }
 
 impl Backend for TestBackend {
     async fn open(_: &Config, _: &Arc<Metrics>) -> Result<TestBackend, BackendError> {
-        Ok(TestBackend)
+        Ok(TestBackend::default())
     }
 
     async fn serve(&self, asked: Asked) -> Answer {
         let Asked { request, from, watch } = asked;
-        let path = request.uri().path();
+        let path = request.heading.path();
         if path.starts_with("/long") {
             take_long().await;
+        }
+        if path == "/slow" {
+            let _counted = Counted::new(&self.slow);
+            self.stops.notified().await;
+        }
+        if path == "/forever" {
+            let _counted = Counted::new(&self.forever);
+            std::future::pending::<()>().await;
         }
         if path.ends_with("/panic") {
             panic!("as the test wants");
@@ -56,21 +90,53 @@ impl Backend for TestBackend {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
             return Answer::free("test", respond::text(hyper::StatusCode::OK, "text/plain", name), watch);
         }
-        let seen = format!("{} {:?}", from.scheme.as_str(), request.version());
+        let version = match &request.heading {
+            Heading::Parsed(parts) => parts.version,
+            Heading::Raw(_) => Version::HTTP_11,
+        };
+        let seen = format!("{} {version:?}", from.scheme.as_str());
+        if path.starts_with("/echo") {
+            return Answer::free("test", echo(request).await, watch);
+        }
         // A request is answered when its body has ended, so that a test can keep one open.
-        let body = request.into_body().collect().await.map(|body| body.to_bytes().len()).unwrap_or(0);
+        let body = request.body.collect().await.map(|body| body.to_bytes().len()).unwrap_or(0);
         let response = respond::text(hyper::StatusCode::OK, "text/plain", format!("{seen} {body}"));
         Answer::free("test", response, watch)
     }
 
     fn start_background(self: &Arc<Self>, tasks: &TaskSet, stopping: &Stopping) {
         let mut stopping = stopping.clone();
-        tasks.spawn(async move { stopping.requested().await });
+        let backend = self.clone();
+        tasks.spawn(async move {
+            stopping.requested().await;
+            // Connections are told at the same time; by then they have heard.
+            pause(Duration::from_millis(100)).await;
+            backend.stops.notify_waiters();
+        });
     }
 
     async fn close(&self) -> Result<(), BackendError> {
         Ok(())
     }
+}
+
+/// Tells what was read of a request, and whether it was read without hyper.
+async fn echo(request: Request) -> Response<respond::Body> {
+    let Request { heading, body } = request;
+    let is_direct = matches!(heading, Heading::Raw(_));
+    let mut told = format!("{} {}", heading.method(), heading.path());
+    for name in ["host", "x-one", "x-two", "content-type", "content-length", "connection", "accept"] {
+        let name = hyper::header::HeaderName::from_static(name);
+        told +=
+            &format!("; {name} {:?}", heading.headers().get(&name).map(|value| value.unwrap_or("no text")));
+    }
+    match body.collect().await {
+        Ok(body) => told += &format!("; {}", body.to_bytes().escape_ascii()),
+        Err(_) => told += "; broken",
+    }
+    let mut response = respond::text(hyper::StatusCode::OK, "text/plain", told);
+    response.headers_mut().insert("x-direct", is_direct.to_string().parse().unwrap());
+    response
 }
 
 /// Works for longer than a lane has patience, and gives others a turn then.
@@ -185,7 +251,7 @@ impl Client {
         Client { sender, _driver: driver }
     }
 
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+    pub async fn send(&mut self, request: hyper::Request<Full<Bytes>>) -> Response<Incoming> {
         let answer = async {
             match &mut self.sender {
                 Sender::Http1(sender) => {
@@ -202,14 +268,19 @@ impl Client {
     }
 }
 
-pub fn get(path: &str) -> Request<Full<Bytes>> {
+pub fn get(path: &str) -> hyper::Request<Full<Bytes>> {
     request("GET", path)
 }
 
-pub fn request(method: &str, path: &str) -> Request<Full<Bytes>> {
+pub fn request(method: &str, path: &str) -> hyper::Request<Full<Bytes>> {
     // An absolute URI serves both versions; HTTP/1 sends it as given, which servers have to understand.
     let uri = format!("http://localhost{path}");
-    Request::builder().method(method).uri(uri).header("host", "localhost").body(Full::default()).unwrap()
+    hyper::Request::builder()
+        .method(method)
+        .uri(uri)
+        .header("host", "localhost")
+        .body(Full::default())
+        .unwrap()
 }
 
 /// Status and body.

@@ -5,6 +5,7 @@
 
 mod administration;
 mod cli;
+mod direct;
 mod fuzz;
 mod gives_way;
 mod harness;

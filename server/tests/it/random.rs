@@ -17,7 +17,22 @@ impl Random {
         (self.0 >> 11) % end.max(1)
     }
 
+    /// From the seed `MAYFLY_FUZZ_SEED`, or else this one.
+    pub fn seeded(otherwise: u64) -> (Random, u64) {
+        let seed = asked_for("MAYFLY_FUZZ_SEED").unwrap_or(otherwise);
+        (Random::new(seed), seed)
+    }
+
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
+}
+
+/// As many as `MAYFLY_FUZZ_CASES` says, or else so many.
+pub fn cases(otherwise: u64) -> u64 {
+    asked_for("MAYFLY_FUZZ_CASES").unwrap_or(otherwise)
+}
+
+fn asked_for(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
