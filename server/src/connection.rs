@@ -12,7 +12,6 @@
 use crate::backend::{Asked, Backend};
 use crate::direct;
 use crate::heads::Heads;
-use crate::lanes::Lanes;
 use crate::listen::{self, Limits};
 use crate::log::panic_text;
 use crate::metrics::Metrics;
@@ -21,6 +20,7 @@ use crate::request::Request;
 use crate::respond::{self, Outgoing};
 use crate::routes::Routes;
 use crate::tasks::{Stopping, TaskSet};
+use crate::workers::Workers;
 use clap::ValueEnum;
 use futures_util::FutureExt as _;
 use hyper::Version;
@@ -84,7 +84,7 @@ impl ConnectionInfo {
 /// Serves HTTP on `tcp` with `routes` until stopping is asked for, and then up to the drain timeout.
 pub async fn serve<B: Backend>(
     tcp: TcpListener,
-    lanes: Arc<Lanes>,
+    workers: Arc<Workers>,
     tls: TlsAcceptor,
     limits: Limits,
     metrics: Arc<Metrics>,
@@ -102,7 +102,7 @@ pub async fn serve<B: Backend>(
     });
     let until = stopping.clone();
     let connection = move |stream, peer| shared.clone().run(stream, peer, until.clone());
-    listen::serve(tcp, lanes, &limits, tasks, stopping, connection).await;
+    listen::serve(tcp, workers, &limits, tasks, stopping, connection).await;
 }
 
 /// What all connections of a listener share.

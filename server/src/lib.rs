@@ -1,7 +1,7 @@
 //! The server around the protocols: settings, certificates, one port for everything, health, metrics, and an
 //! orderly start and stop. The binary `mayfly` only parses arguments and calls `run`.
 //!
-//! A request's way in: `listen` accepts, one of the `lanes` takes it, `connection` finds out whether it speaks TLS and
+//! A request's way in: `listen` accepts, the `workers` take it, `connection` finds out whether it speaks TLS and
 //! serves HTTP on it, `routes` answers the server's own paths and hands the rest to a `Backend` (the protocol front-end with the
 //! engine behind it).
 //!
@@ -24,7 +24,6 @@ pub mod explorer;
 pub mod gauges;
 mod heads;
 pub mod health;
-pub mod lanes;
 pub mod listen;
 pub mod log;
 pub mod memory;
@@ -45,3 +44,4 @@ pub mod slots_command;
 pub mod tasks;
 pub mod tls;
 pub mod ttl_command;
+pub mod workers;

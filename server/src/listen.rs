@@ -1,12 +1,12 @@
-//! A port: accept connections, a bounded number at a time, give each to a lane, until told to stop; then let them finish.
+//! A port: accept connections, a bounded number at a time, give each to the workers, until told to stop; then let them finish.
 //!
 //! What a connection does is in `connection` and, for the MongoDB protocol, in `mongo`. When all places are taken,
 //! further clients wait in the system's queue instead of being turned away.
 //!
 //! Holds: when `serve` returns, no connection is open and no request is running.
 
-use crate::lanes::Lanes;
 use crate::tasks::{Stopping, TaskSet};
+use crate::workers::Workers;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// and whatever it begins besides is among `tasks`.
 pub async fn serve<C, F>(
     tcp: TcpListener,
-    lanes: Arc<Lanes>,
+    workers: Arc<Workers>,
     limits: &Limits,
     tasks: TaskSet,
     mut stopping: Stopping,
@@ -71,13 +71,12 @@ pub async fn serve<C, F>(
             () = stopping.requested() => break,
             accepted = tcp.accept() => accepted,
         };
-        // A stream belongs to the runtime it is made in; this one is to be made in its lane.
+        // A stream belongs to the runtime it is made in; this one is to be the workers'.
         match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
             Ok((stream, peer)) => {
-                let (in_lane, lane) = lanes.place();
                 let connection = connection.clone();
-                tasks.spawn_on(lane, async move {
-                    let _places = (place, in_lane);
+                tasks.spawn_on(workers.handle(), async move {
+                    let _place = place;
                     match TcpStream::from_std(stream) {
                         Ok(stream) => connection(stream, peer).await,
                         Err(error) => tracing::warn!(%error, "cannot serve a connection"),

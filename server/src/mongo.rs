@@ -6,9 +6,9 @@
 //! Holds: when `serve` returns, no connection is open.
 
 use crate::connection::{Scheme, sniff};
-use crate::lanes::Lanes;
 use crate::listen::{self, Limits};
 use crate::tasks::{Stopping, TaskSet};
+use crate::workers::Workers;
 use futures_util::FutureExt as _;
 use mayfly_engine::Elsewhere;
 use mayfly_mongo::Mongo;
@@ -25,7 +25,7 @@ const CONNECTIONS_FACTOR: usize = 4;
 /// Serves connections until stopping is asked for.
 pub async fn serve(
     tcp: TcpListener,
-    lanes: Arc<Lanes>,
+    workers: Arc<Workers>,
     tls: TlsAcceptor,
     mut limits: Limits,
     mongo: Arc<Mongo>,
@@ -49,7 +49,7 @@ pub async fn serve(
             }
         }
     };
-    listen::serve(tcp, lanes, &limits, tasks, stopping, connection).await;
+    listen::serve(tcp, workers, &limits, tasks, stopping, connection).await;
 }
 
 async fn connection(

@@ -6,12 +6,11 @@
 //! The port is open before the engine, so that `/alive` answers while a store is recovered; `/ready` and the
 //! start-up text wait for it. A second signal cuts the waiting short.
 //!
-//! Holds: the engine is closed after the last request and task that could use it, and before the lanes end.
+//! Holds: the engine is closed after the last request and task that could use it, and before the workers end.
 
 use crate::backend::{Backend, BackendError};
 use crate::config::Config;
 use crate::health::{Health, Phase};
-use crate::lanes::Lanes;
 use crate::listen::Limits;
 use crate::metrics::Metrics;
 use crate::routes::Routes;
@@ -19,6 +18,7 @@ use crate::settings::Store;
 use crate::signals::Signals;
 use crate::tasks::{Stopper, Stopping, TaskSet, stop_channel};
 use crate::tls::{Identity, TlsError, names_for};
+use crate::workers::Workers;
 use crate::{banner, connection, data_dir, mongo};
 use mayfly_engine::{Clock, SystemClock};
 use std::io::{self, Write};
@@ -54,7 +54,7 @@ pub enum RunError {
 pub struct Server {
     config: Config,
     limits: Limits,
-    lanes: Arc<Lanes>,
+    workers: Arc<Workers>,
     tcp: TcpListener,
     address: SocketAddr,
     mongo: Option<TcpListener>,
@@ -91,8 +91,8 @@ impl Server {
             _ => Identity::kept_in(&data_dir::tls(&config.data_dir), &names, now)?,
         };
         let limits = Limits { connections_max: config.max_connections, ..Limits::default() };
-        let lanes = Lanes::new().map(Arc::new).map_err(RunError::Threads)?;
-        Ok(Server { config, limits, lanes, tcp, address, mongo, identity })
+        let workers = Workers::new().map(Arc::new).map_err(RunError::Threads)?;
+        Ok(Server { config, limits, workers, tcp, address, mongo, identity })
     }
 
     /// Other limits than the usual ones, for tests.
@@ -117,7 +117,7 @@ impl Server {
         mut signals: Signals,
         out: &mut (dyn Write + Send),
     ) -> Result<(), RunError> {
-        let Server { mut config, limits, lanes, tcp, address, mongo: mongo_tcp, identity } = self;
+        let Server { mut config, limits, workers, tcp, address, mongo: mongo_tcp, identity } = self;
         let (stopper, stopping) = stop_channel();
         let (front, tasks) = (TaskSet::default(), TaskSet::default());
         let mongo_address = mongo_tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
@@ -129,7 +129,7 @@ impl Server {
         let (tls, mongo_limits) = (identity.acceptor.clone(), limits.clone());
         front.spawn(connection::serve(
             tcp,
-            lanes.clone(),
+            workers.clone(),
             identity.acceptor,
             limits,
             metrics.clone(),
@@ -145,7 +145,14 @@ impl Server {
             backend.start_background(&tasks, &stopping);
             routes.open(backend.clone());
             if let (Some(tcp), Some(front_end)) = (mongo_tcp, backend.mongo()) {
-                front.spawn(mongo::serve(tcp, lanes.clone(), tls, mongo_limits, front_end, stopping.clone()));
+                front.spawn(mongo::serve(
+                    tcp,
+                    workers.clone(),
+                    tls,
+                    mongo_limits,
+                    front_end,
+                    stopping.clone(),
+                ));
             }
             let text = banner::text(&config, address, mongo_address, identity.ca_path.as_deref());
             // Nobody may be reading; the server is there all the same.

@@ -139,7 +139,7 @@ async fn echo(request: Request) -> Response<respond::Body> {
     response
 }
 
-/// Works for longer than a lane has patience, and gives others a turn then.
+/// Works for longer than a worker has patience, and gives others a turn then.
 async fn take_long() {
     let watch = Stopwatch::start();
     while watch.elapsed() < Duration::from_millis(5) {}

@@ -78,17 +78,17 @@ async fn own_paths_are_for_reading() {
 }
 
 #[tokio::test]
-async fn what_takes_long_leaves_the_lane_of_its_connection() {
+async fn what_takes_long_leaves_the_workers() {
     let server = start().await;
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let mut client = server.connect(Scheme::Http, version).await;
-        assert_eq!(text(client.send(get("/thread")).await).await, (200, "mayfly-lane".to_owned()));
+        assert_eq!(text(client.send(get("/thread")).await).await, (200, "mayfly-worker".to_owned()));
         let (status, thread) = text(client.send(get("/long/thread")).await).await;
         assert_eq!(status, 200);
-        assert_ne!(thread, "mayfly-lane");
+        assert_ne!(thread, "mayfly-worker");
         // Wherever it happens.
         assert_eq!(client.send(get("/long/panic")).await.status(), 500);
-        assert_eq!(text(client.send(get("/thread")).await).await, (200, "mayfly-lane".to_owned()));
+        assert_eq!(text(client.send(get("/thread")).await).await, (200, "mayfly-worker".to_owned()));
     }
 }
 
