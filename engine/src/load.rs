@@ -76,6 +76,11 @@ impl Load {
         self.counts.all().map(|counts| counts.arrived.load(Relaxed)).sum()
     }
 
+    /// The same, if none of them is running any more.
+    pub fn all_answered(&self) -> Option<u64> {
+        (!self.is_running()).then(|| self.arrived())
+    }
+
     fn is_running(&self) -> bool {
         self.counts.all().any(|counts| counts.running.load(Relaxed) > 0)
     }
@@ -122,6 +127,17 @@ impl Drop for Busy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_are_answered_when_none_is_running() {
+        let load = Load::default();
+        assert_eq!(load.all_answered(), Some(0));
+        let (one, other) = (load.enter(), load.enter());
+        drop(one);
+        assert_eq!((load.all_answered(), load.arrived()), (None, 2));
+        drop(other);
+        assert_eq!(load.all_answered(), Some(2));
+    }
 
     #[test]
     fn work_that_stays_behind_rests_less() {

@@ -64,6 +64,11 @@ pub trait Backend: MetricsSource + Sized + Send + Sync + 'static {
     /// Answers a request; errors are responses too.
     fn serve(&self, asked: Asked) -> impl Future<Output = Answer> + Send;
 
+    /// How many requests have come so far, if all of them are answered. A backend that does not say counts as busy.
+    fn all_answered(&self) -> Option<u64> {
+        None
+    }
+
     /// The MongoDB front-end over the same engine, if there is one.
     fn mongo(&self) -> Option<Arc<Mongo>> {
         None

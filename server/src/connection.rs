@@ -14,6 +14,7 @@ use crate::direct;
 use crate::heads::Heads;
 use crate::listen::{self, Limits};
 use crate::log::panic_text;
+use crate::lookout::Watched;
 use crate::metrics::Metrics;
 use crate::prompt::Prompt;
 use crate::request::Request;
@@ -150,11 +151,16 @@ impl<B: Backend> Shared<B> {
 
     async fn serve<I>(self: Arc<Self>, io: I, info: ConnectionInfo, mut stopping: Stopping)
     where
-        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        I: AsyncRead + AsyncWrite + Watched + Unpin + Send + 'static,
     {
         let own = Arc::new(Own { shared: self.clone(), info, heads: Heads::default() });
         let is_ending = AtomicBool::new(false);
-        let plain = direct::serve(io, &is_ending, |request| own.clone().answer(request, Version::HTTP_11));
+        let plain = direct::serve(
+            io,
+            &is_ending,
+            || self.routes.all_answered(),
+            |request| own.clone().answer(request, Version::HTTP_11),
+        );
         let end = |_: Pin<&mut _>| is_ending.store(true, Relaxed);
         let Some(rest) = own.watched(pin!(plain), &mut stopping, end).await else { return };
         let io = match rest {

@@ -24,7 +24,11 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{request::Request, respond::Outgoing};
+use crate::{
+    lookout::{Lookout, Watched},
+    request::Request,
+    respond::Outgoing,
+};
 
 /// Room to read into: most requests are shorter.
 const READ_BYTES: usize = 4096;
@@ -50,14 +54,19 @@ thread_local! {
 }
 
 /// Serves requests of the plain form, until the connection ends or `is_ending`. Gives back a connection with something else on
-/// it, and what was read of that.
-pub async fn serve<I, F, A>(mut io: I, is_ending: &AtomicBool, answer: F) -> io::Result<Option<Rewound<I>>>
+/// it, and what was read of that. `all_answered` tells how many requests have come to the server, if all are answered.
+pub async fn serve<I, F, A>(
+    mut io: I,
+    is_ending: &AtomicBool,
+    all_answered: impl Fn() -> Option<u64>,
+    answer: F,
+) -> io::Result<Option<Rewound<I>>>
 where
-    I: AsyncRead + AsyncWrite + Unpin,
+    I: AsyncRead + AsyncWrite + Watched + Unpin,
     F: Fn(Request) -> A,
     A: Future<Output = Outgoing>,
 {
-    let mut buffer = Vec::new();
+    let (mut buffer, mut lookout) = (Vec::new(), Lookout::default());
     loop {
         if buffer.is_empty() && !some_comes(&mut io, &mut buffer, is_ending).await? {
             return Ok(None);
@@ -74,6 +83,9 @@ where
         send(&mut io, answered, is_last).await?;
         if is_last {
             return Ok(None);
+        }
+        if buffer.is_empty() {
+            lookout.look(&all_answered, &io);
         }
     }
 }

@@ -26,6 +26,7 @@ mod heads;
 pub mod health;
 pub mod listen;
 pub mod log;
+mod lookout;
 pub mod memory;
 pub mod metrics;
 pub mod mongo;

@@ -174,6 +174,10 @@ impl Backend for Node {
         answer
     }
 
+    fn all_answered(&self) -> Option<u64> {
+        self.engine.load().all_answered()
+    }
+
     fn mongo(&self) -> Option<Arc<Mongo>> {
         Some(self.mongo.clone())
     }

@@ -59,6 +59,11 @@ impl<B: Backend> Routes<B> {
         response
     }
 
+    /// How many requests have come so far, if all of them are answered.
+    pub fn all_answered(&self) -> Option<u64> {
+        self.backend.get()?.all_answered()
+    }
+
     fn own(&self, heading: &Heading) -> Option<Response<Body>> {
         let body = match heading.path() {
             "/alive" => respond::text(StatusCode::OK, "text/plain", "alive\n"),
