@@ -140,7 +140,8 @@ impl<B: Backend> Shared<B> {
                     handshake = timeout(self.limits.handshake_timeout, self.tls.accept(stream)) => Some(handshake),
                 };
                 match handshake {
-                    Some(Ok(Ok(stream))) => self.clone().serve(stream, info, stopping).await,
+                    // Boxed: its state would be part of every connection's.
+                    Some(Ok(Ok(stream))) => Box::pin(self.clone().serve(stream, info, stopping)).await,
                     Some(Ok(Err(error))) => self.handshake_failed(peer, &error),
                     Some(Err(_)) => tracing::debug!(%peer, "TLS handshake took too long"),
                     None => {}
@@ -163,20 +164,11 @@ impl<B: Backend> Shared<B> {
         );
         let end = |_: Pin<&mut _>| is_ending.store(true, Relaxed);
         let Some(rest) = own.watched(pin!(plain), &mut stopping, end).await else { return };
-        let io = match rest {
-            Ok(Some(io)) => io,
-            Ok(None) => return,
-            Err(error) => return info.ended_early(error),
-        };
-        let service = service_fn(|request: hyper::Request<Incoming>| {
-            let (own, version) = (own.clone(), request.version());
-            async move { Ok::<_, Infallible>(own.answer(request.into(), version).await.into_response()) }
-        });
-        let builder = self.builder();
-        let connection = pin!(builder.serve_connection(TokioIo::new(io), service));
-        let ended = own.watched(connection, &mut stopping, |connection| connection.graceful_shutdown()).await;
-        if let Some(Err(error)) = ended {
-            info.ended_early(error);
+        match rest {
+            // Boxed: most connections never have to have room for its state.
+            Ok(Some(io)) => Box::pin(own.by_hyper(io, stopping)).await,
+            Ok(None) => {}
+            Err(error) => info.ended_early(error),
         }
     }
 
@@ -242,6 +234,24 @@ impl<B: Backend> Own<B> {
             }
         })
         .await
+    }
+
+    /// Serves a connection for as long as it lasts, whatever is spoken on it.
+    async fn by_hyper<I>(self: Arc<Self>, io: I, mut stopping: Stopping)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let (own, version) = (self.clone(), request.version());
+            async move { Ok::<_, Infallible>(own.answer(request.into(), version).await.into_response()) }
+        });
+        let builder = self.shared.builder();
+        let connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+        let ended =
+            self.watched(connection, &mut stopping, |connection| connection.graceful_shutdown()).await;
+        if let Some(Err(error)) = ended {
+            self.info.ended_early(error);
+        }
     }
 
     async fn answer(self: Arc<Self>, request: Request, version: Version) -> Outgoing {
