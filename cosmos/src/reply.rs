@@ -151,9 +151,9 @@ impl Reply {
     /// An answer with JSON text.
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
         let mut headers = SPARE.take();
+        headers.copy_from(&COMMON);
         headers.text.reserve(LINES_BYTES);
         headers.lines.reserve(LINES);
-        headers.copy_from(&COMMON);
         Self { status, headers, body, charge: None }
     }
 

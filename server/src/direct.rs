@@ -45,8 +45,9 @@ const AHEAD_BYTES_MAX: usize = 64 * 1024;
 /// Up to here it costs less to copy a body behind its head than to send two pieces.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
-/// Buffers that have grown beyond are not kept.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// Buffers that have grown beyond are not kept: that of a connection, which may have nothing to say for long, and that of a thread.
+const READ_KEPT_BYTES_MAX: usize = 16 * 1024;
+const SPARE_KEPT_BYTES_MAX: usize = 64 * 1024;
 
 thread_local! {
     /// For answers: one for all connections of a thread, as most are sent at once.
@@ -95,7 +96,7 @@ async fn some_comes<I>(io: &mut I, buffer: &mut Vec<u8>, is_ending: &AtomicBool)
 where
     I: AsyncRead + Unpin,
 {
-    if buffer.capacity() > KEPT_BYTES_MAX {
+    if buffer.capacity() > READ_KEPT_BYTES_MAX {
         *buffer = Vec::new();
     }
     buffer.reserve(READ_BYTES);
@@ -166,7 +167,7 @@ where
         io.write_all_buf(&mut Buf::chain(&out[..], body)).await?;
     }
     io.flush().await?;
-    if out.capacity() <= KEPT_BYTES_MAX {
+    if out.capacity() <= SPARE_KEPT_BYTES_MAX {
         SPARE.set(out);
     }
     Ok(())
