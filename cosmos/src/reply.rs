@@ -68,8 +68,8 @@ impl Line {
 }
 
 impl Lines {
-    /// Sets a header to what `write` appends, and says whether that can stand in one: if not, it is left out.
-    fn set(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    /// Sets a header to what `write` appends. If that cannot stand in one, it is left out.
+    fn set(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(place) = self.lines.iter().position(|line| line.is_of(name)) {
             self.remove(place);
         }
@@ -78,15 +78,13 @@ impl Lines {
         self.text.extend_from_slice(COLON);
         let value = self.text.len();
         write(&mut self.text);
-        let is_valid = can_stand_in_a_header(&self.text[value..]);
-        if is_valid {
+        if can_stand_in_a_header(&self.text[value..]) {
             self.text.extend_from_slice(LINE_END);
             // Nothing that fits into memory and was written by a handler is as long as that.
             self.lines.push(Line { name, start: start as u32, end: self.text.len() as u32 });
         } else {
             self.text.truncate(start);
         }
-        is_valid
     }
 
     fn remove(&mut self, place: usize) {
@@ -223,7 +221,7 @@ impl Reply {
         self
     }
 
-    /// Whether the handler has set a header.
+    /// Whether it has a header already.
     pub fn has(&self, name: &'static HeaderName) -> bool {
         self.headers.lines.iter().any(|line| line.is_of(name))
     }

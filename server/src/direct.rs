@@ -70,7 +70,7 @@ where
     let (mut buffer, mut lookout) = (Vec::new(), Lookout::default());
     loop {
         if buffer.is_empty() && !some_comes(&mut io, &mut buffer, is_ending).await? {
-            return Ok(None);
+            break;
         }
         let Some(head) = whole_request(&mut io, &mut buffer).await? else {
             return Ok(Some(Rewound { first: buffer.into(), io }));
@@ -79,16 +79,19 @@ where
         let body = Bytes::copy_from_slice(&buffer[head.bytes()..end]);
         drop(buffer.drain(..end));
         let answered = unless_gone(&mut io, &mut buffer, answer(Request::raw(head, body))).await;
-        let Some(answered) = answered else { return Ok(None) };
+        let Some(answered) = answered else { break };
         let is_last = is_last || is_ending.load(Relaxed);
         send(&mut io, answered, is_last).await?;
         if is_last {
-            return Ok(None);
+            break;
         }
         if buffer.is_empty() {
             lookout.look(&all_answered, &io);
         }
     }
+    // A client that has left already does not mind.
+    let _ = io.shutdown().await;
+    Ok(None)
 }
 
 /// Waits for bytes; says whether there are any, or it is the end.

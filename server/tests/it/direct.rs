@@ -180,6 +180,17 @@ async fn requests_of_the_plain_form_are_answered_over_tls_too() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_connection_is_told_over_tls_too() {
+    let server = start().await;
+    let mut tls = server.tls(TcpStream::connect(server.address).await.unwrap(), &[b"http/1.1"]).await;
+    tls.write_all(LAST).await.unwrap();
+    let mut answer = Vec::new();
+    // An end without a word would be an error.
+    timeout(PATIENCE, tls.read_to_end(&mut answer)).await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&answer).contains("GET /echo/last"));
+}
+
+#[tokio::test]
 async fn requests_in_a_row_are_answered_in_order() {
     let server = start().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
