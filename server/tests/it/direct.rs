@@ -208,17 +208,22 @@ async fn requests_in_a_row_are_answered_in_order() {
 #[tokio::test]
 async fn a_body_in_two_pieces_is_waited_for() {
     let server = start().await;
-    let mut stream = TcpStream::connect(server.address).await.unwrap();
-    stream.set_nodelay(true).unwrap();
-    let head = b"POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\nab";
-    stream.write_all(head).await.unwrap();
-    // After the second it is hyper that waits.
-    for (pause, reader) in [(Duration::ZERO, "true"), (Duration::from_millis(200), "false")] {
+    let in_two = async |pause| {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let head = b"POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\nab";
+        stream.write_all(head).await.unwrap();
         assert!(timeout(pause, stream.readable()).await.is_err(), "an answer to half a request");
         let answer = ask(&mut stream, b"cd").await;
         assert!(answer.ends_with("; abcd"), "{answer}");
-        assert!(answer.contains(&format!("x-direct: {reader}\r\n")), "{answer}");
-        stream.write_all(head).await.unwrap();
+        answer.contains("x-direct: true\r\n")
+    };
+    // After a while it is hyper that waits. On a busy machine the rest of a body may be late by itself, but not each time.
+    assert!(!in_two(Duration::from_millis(200)).await);
+    let mut tries = 0;
+    while !in_two(Duration::ZERO).await {
+        tries += 1;
+        assert!(tries < 100, "never waited for");
     }
 }
 

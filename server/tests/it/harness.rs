@@ -110,7 +110,7 @@ impl Backend for TestBackend {
         tasks.spawn(async move {
             stopping.requested().await;
             // Connections are told at the same time; by then they have heard.
-            pause(Duration::from_millis(100)).await;
+            pause(Duration::from_millis(300)).await;
             backend.stops.notify_waiters();
         });
     }
