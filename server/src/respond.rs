@@ -48,11 +48,15 @@ impl Outgoing {
             Self::Reply(reply) => Bytes::from(reply.write_head(out)),
             Self::Response(response) => write_response(response, out),
         };
-        // These have no body, and so no length either.
-        if !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-            // There is always room.
-            let _ = write!(out, "content-length: {}\r\n", body.len());
-        }
+        // These have no body, whatever was answered, and so no length either: the next answer would be taken for it.
+        let body = match status {
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => Bytes::new(),
+            _ => {
+                // There is always room.
+                let _ = write!(out, "content-length: {}\r\n", body.len());
+                body
+            }
+        };
         if is_last {
             out.extend_from_slice(b"connection: close\r\n");
         }
@@ -136,5 +140,24 @@ fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     // Values come from this crate or from a request header, so they are valid; an odd one is left out.
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_body_has_neither_body_nor_length() {
+        for (status, length) in [(200, Some("content-length: 4\r\n")), (204, None), (304, None)] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let mut head = Vec::new();
+            let body = Outgoing::from(text(status, "text/plain", "body")).write_head(false, &mut head);
+            let head = String::from_utf8(head).unwrap();
+            assert_eq!(body.is_empty(), length.is_none(), "{head}");
+            assert_eq!(head.contains("content-length"), length.is_some(), "{head}");
+            assert!(length.is_none_or(|length| head.contains(length)), "{head}");
+            assert!(head.ends_with("\r\n\r\n"), "{head}");
+        }
     }
 }
