@@ -6,7 +6,9 @@ use bytes::Bytes;
 use mayfly_storage::{
     Result,
     memory::MemoryStore,
-    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Withered},
+    peers::Unshared,
+    store::{Batch, BoxFuture, Committed, Key, KeyRange, Snapshot, Stats, Store},
+    upkeep::{Cleared, Upkeep, Withered},
 };
 use parking_lot::Mutex;
 
@@ -29,6 +31,14 @@ impl Store for Remembering {
         self.inner.get(key)
     }
 
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        self.inner.get_both(keys)
+    }
+
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        self.inner.peek(range, rows)
+    }
+
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         self.inner.snapshot()
     }
@@ -38,6 +48,12 @@ impl Store for Remembering {
         self.inner.commit(batch)
     }
 
+    fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+}
+
+impl Upkeep for Remembering {
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         self.inner.clear(range, limit)
     }
@@ -46,11 +62,21 @@ impl Store for Remembering {
         self.inner.sync()
     }
 
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.reclaim()
+    }
+
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
+        self.inner.compact_when_idle()
+    }
+
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
         self.inner.sweep(withered)
     }
 
-    fn stats(&self) -> Stats {
-        self.inner.stats()
+    fn wither(&self, withered: Vec<Withered>) {
+        self.inner.wither(withered);
     }
 }
+
+impl Unshared for Remembering {}

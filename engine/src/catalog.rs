@@ -6,7 +6,7 @@
 //!
 //! Where several nodes share a store, each has a catalog of its own in memory. A change is decided by what is stored: it
 //! is guarded by the counter that this node has seen, and made again if another node was quicker. A container's rules
-//! reach the other nodes by the floor of its slots, which is raised before the rules change ([`Store::raise_floor`]).
+//! reach the other nodes by the floor of its slots, which is raised before the rules change ([`Peers::raise_floor`](mayfly_storage::peers::Peers::raise_floor)).
 //!
 //! Dropping a container removes its row and leaves a row that it was there; its data goes later, in the background
 //! ([`crate::reap`]). Nobody can see it meanwhile, because every key begins with the container's number. A log stays for as long as

@@ -372,12 +372,8 @@ impl Engine {
         id: &DocumentId,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        let partition = container.locate(key)?;
-        let row = self.store().get(&partition.shard.record_of(&partition.hash, id)).await?;
-        match self.superseding(container, partition.shard).await? {
-            Some(current) => Box::pin(self.read(&current, key, id, now)).await,
-            None => live(container, row, now),
-        }
+        let (record, _) = self.read_with_lsn(container, &container.locate(key)?, id, now).await?;
+        Ok(record)
     }
 
     /// The same in a partition that was looked up, and with it how far the slot had got when it was read: what

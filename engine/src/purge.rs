@@ -152,7 +152,7 @@ impl Engine {
         match self.load().pace() {
             // A merge that is begun goes on to its end, and would be in the way of those who ask now.
             Pace::Gentle => Ok(false),
-            Pace::Full => Ok(self.store().settle().await?),
+            Pace::Full => Ok(self.store().compact_when_idle().await?),
         }
     }
 

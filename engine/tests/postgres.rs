@@ -16,6 +16,7 @@ use mayfly_engine::{
 };
 use mayfly_storage::{
     PostgresStore,
+    peers::Peers,
     store::{KeyRange, Slot, Space, Store},
 };
 use mayfly_testkit::{

@@ -9,8 +9,11 @@
 mod counting;
 mod crowd;
 mod guarding;
+mod looking;
+mod peers;
 mod reading;
 mod refusing;
+mod upkeep;
 
 use std::{future::Future, sync::Arc};
 
@@ -20,8 +23,9 @@ use crate::{
     Error, Result,
     store::{
         Advance, Batch, BoxFuture, Committed, Direction, Expect, Guard, Key, KeyRange, Page, PageLimit, Put,
-        Slot, Space, Store, Urgency, Withered,
+        Slot, Space, Store, Urgency,
     },
+    upkeep::Withered,
 };
 
 /// A promise, to be checked on an empty store.
@@ -38,10 +42,14 @@ macro_rules! promises {
 
 promises! {
     reading: put_get_delete, empty_values, keys_are_ordered, spaces_are_apart, prefix_ranges, empty_ranges,
-        pages_forward, pages_reverse, pages_by_bytes, a_sieve_keeps_rows_of_the_same_page, first_rows_as_they_are,
-        snapshots_do_not_change, get_many_keeps_order, get_both_keeps_order, slots_answer_for_their_keys;
+        pages_forward, pages_reverse, pages_by_bytes, snapshots_do_not_change, get_many_keeps_order,
+        slots_answer_for_their_keys;
+    looking: get_both_keeps_order, get_both_is_of_the_latest, first_rows_as_they_are, first_rows_of_a_range,
+        a_sieve_keeps_rows_of_the_same_page, a_sieve_asks_about_old_and_new_rows;
     guarding: guard_absent, guard_version, guard_on_short_values, conflict_writes_nothing, guard_on_a_counter,
-        one_batch_is_one_change, empty_batch, background_batches, clear_in_steps, withered_rows_go, sync_returns;
+        one_batch_is_one_change, empty_batch, background_batches;
+    upkeep: clear_in_steps, withered_rows_go, withered_rows_may_go_early, sync_returns, upkeep_changes_no_answer;
+    peers: floors_let_present_versions_through, background_work_has_an_owner;
     counting: advances_count, marks_in_keys_and_values, several_advances, tallies_add_up, stale_stamps,
         refused_batches_take_no_number, cleared_counters_start_again;
     crowd: no_lost_update, numbers_are_dense_and_in_order, readers_see_whole_batches;

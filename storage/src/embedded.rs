@@ -4,7 +4,7 @@
 //!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large)
 //!                    pages forward ──▶ rows.rs, blocks.rs ──▶ │
 //!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ log.rs, then │
-//!   reclaim, settle ─────────────▶ reclaim.rs, settling.rs ──▶ │
+//!   reclaim, compact_when_idle ──▶ reclaim.rs, settling.rs ──▶ │
 //!                                            merging.rs ──▶ │
 //!                                            directory.rs: whose directory is it, is it free
 //! ```
@@ -55,9 +55,9 @@ use self::{
 use crate::{
     Result,
     batch::check_scan,
-    store::{
-        Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Space, Stats, Store, Urgency, Withered,
-    },
+    peers::Unshared,
+    store::{Batch, BoxFuture, Committed, Key, KeyRange, Snapshot, Space, Stats, Store, Urgency},
+    upkeep::{Cleared, Upkeep, Withered},
 };
 
 /// Keys that one batch of a clear removes: small enough that clients hardly notice one in their group.
@@ -106,7 +106,7 @@ impl EmbeddedOptions {
 /// A store in a directory. One process at a time.
 ///
 /// Dropping it writes and syncs what waits. A [`Snapshot`] keeps the directory held until it is dropped too,
-/// and so does a [`Store::reclaim`] that nobody waited for until it ends.
+/// and so does an [`Upkeep::reclaim`] that nobody waited for until it ends.
 pub struct EmbeddedStore {
     // In the order of dropping: the writer ends before the trees close before the directory is let go.
     committer: Committer,
@@ -246,6 +246,10 @@ impl Store for EmbeddedStore {
         Box::pin(async move { self.moment.get_both(keys) })
     }
 
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        Box::pin(async move { view::unhurried(rows, || self.moment.view().first(range, rows)) })
+    }
+
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         Box::pin(async move { Ok(Arc::new(self.moment.view()) as Arc<dyn Snapshot>) })
     }
@@ -254,6 +258,18 @@ impl Store for EmbeddedStore {
         Box::pin(self.committer.commit(batch))
     }
 
+    fn stats(&self) -> Stats {
+        let tallies = self.committer.tallies();
+        Stats {
+            disk_bytes: self.directory.disk_bytes(),
+            commits: tallies.commits.load(Relaxed),
+            groups: tallies.groups.load(Relaxed),
+            conflicts: tallies.conflicts.load(Relaxed),
+        }
+    }
+}
+
+impl Upkeep for EmbeddedStore {
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         Box::pin(self.clear(range, limit))
     }
@@ -266,7 +282,7 @@ impl Store for EmbeddedStore {
         Box::pin(self.reclaiming(Vec::new()).run())
     }
 
-    fn settle(&self) -> BoxFuture<'_, Result<bool>> {
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             let worth = self.settling.lock().look(&self.trees);
             match worth.is_empty() {
@@ -286,14 +302,7 @@ impl Store for EmbeddedStore {
     fn wither(&self, withered: Vec<Withered>) {
         self.trees.sweeping.foresee(withered);
     }
-
-    fn stats(&self) -> Stats {
-        let tallies = self.committer.tallies();
-        Stats {
-            disk_bytes: self.directory.disk_bytes(),
-            commits: tallies.commits.load(Relaxed),
-            groups: tallies.groups.load(Relaxed),
-            conflicts: tallies.conflicts.load(Relaxed),
-        }
-    }
 }
+
+/// The directory is locked: one process at a time.
+impl Unshared for EmbeddedStore {}

@@ -17,10 +17,12 @@ use parking_lot::Mutex;
 use crate::{
     Error, Result,
     batch::{check_batch, check_key, check_scan},
+    peers::Unshared,
     store::{
-        Advance, Batch, BoxFuture, Cleared, Committed, Counter, Direction, Expect, Guard, Key, KeyRange,
-        Page, PageLimit, Slot, Snapshot, Space, Stats, Store, Withered,
+        Advance, Batch, BoxFuture, Committed, Counter, Direction, Expect, Guard, Keep, Key, KeyRange,
+        MayHold, Page, PageLimit, Sieved, Slot, Snapshot, Space, Stats, Store,
     },
+    upkeep::{Cleared, Upkeep, Withered},
 };
 
 /// A store without files.
@@ -81,6 +83,21 @@ impl Store for MemoryStore {
         Box::pin(async move { self.state.lock().image.get(key) })
     }
 
+    fn get_both<'a>(&'a self, [first, second]: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        Box::pin(async move {
+            let state = self.state.lock();
+            Ok([state.image.get(first)?, state.image.get(second)?])
+        })
+    }
+
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        Box::pin(async move {
+            check_scan(range, rows)?;
+            let limit = PageLimit { rows, bytes: usize::MAX };
+            Ok(self.state.lock().image.scan(range, Direction::Forward, limit).rows)
+        })
+    }
+
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         Box::pin(async move { Ok(Arc::new(self.state.lock().image.clone()) as Arc<dyn Snapshot>) })
     }
@@ -89,12 +106,28 @@ impl Store for MemoryStore {
         Box::pin(async move { self.commit_now(batch) })
     }
 
+    fn stats(&self) -> Stats {
+        self.state.lock().stats
+    }
+}
+
+impl Upkeep for MemoryStore {
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         Box::pin(async move { self.clear_now(range, limit) })
     }
 
+    /// Nothing outlives the process, so everything is as durable as it will be.
     fn sync(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// A deleted row is gone with its last snapshot.
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async { Ok(false) })
     }
 
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
@@ -108,10 +141,11 @@ impl Store for MemoryStore {
         })
     }
 
-    fn stats(&self) -> Stats {
-        self.state.lock().stats
-    }
+    /// It compacts nothing before the sweep.
+    fn wither(&self, _: Vec<Withered>) {}
 }
+
+impl Unshared for MemoryStore {}
 
 /// Everything in the store at one moment.
 #[derive(Clone, Default)]
@@ -228,6 +262,25 @@ impl Snapshot for Image {
         Box::pin(async move {
             check_scan(range, limit.rows)?;
             Ok(self.scan(range, direction, limit))
+        })
+    }
+
+    /// Asks `may_hold` about each value, as a store with blocks does about many at once. So a reader on this store meets
+    /// every denial that is possible.
+    fn sieve<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        may_hold: Option<&'a MayHold<'_>>,
+        keep: &'a mut Keep<'_>,
+    ) -> BoxFuture<'a, Result<Sieved>> {
+        Box::pin(async move {
+            check_scan(range, limit.rows)?;
+            let mut keep = |key: &[u8], value: &[u8], _: bool| {
+                keep(key, value, may_hold.is_none_or(|may_hold| may_hold(value)))
+            };
+            Ok(Sieved::of(self.scan(range, direction, limit), &mut keep))
         })
     }
 }

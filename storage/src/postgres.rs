@@ -12,7 +12,7 @@
 //! nothing here decides it but the server. What waits meanwhile, for whatever slots of a server, goes as one statement.
 //!
 //! A row of another slot can be guarded by its version only, and it is the slot's *floor* that is looked at: whoever
-//! changes such a row raises the floor of the slots that rely on it first ([`Store::raise_floor`]). So a commit never
+//! changes such a row raises the floor of the slots that rely on it first ([`Peers::raise_floor`]). So a commit never
 //! needs two servers.
 //!
 //! Holds: what was acknowledged was committed by the server that holds the slot, under the epoch that it has there.
@@ -58,10 +58,9 @@ use self::{
 use crate::{
     Error, Result,
     batch::{check_batch, check_key, check_scan},
-    store::{
-        Batch, BoxFuture, COMMON_SLOT, Cleared, Committed, Key, KeyRange, Slot, Snapshot, Stats, Store,
-        Urgency, Withered,
-    },
+    peers::Peers,
+    store::{Batch, BoxFuture, COMMON_SLOT, Committed, Key, KeyRange, Slot, Snapshot, Stats, Store, Urgency},
+    upkeep::{Cleared, Upkeep, Withered},
 };
 pub use moving::{Member, Placed};
 pub use time::ServerTime;
@@ -399,30 +398,6 @@ impl Inner {
 }
 
 impl Store for PostgresStore {
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.inner.raise_floor(slots, floor))
-    }
-
-    fn say(&self, word: u64) -> BoxFuture<'_, ()> {
-        Box::pin(listening::say_word(&self.inner.control, word))
-    }
-
-    fn heard(&self, word: u64) -> BoxFuture<'_, ()> {
-        Box::pin(self.inner.heard.word(word))
-    }
-
-    fn tends(&self, slot: Slot) -> bool {
-        self.inner.tending.has(map::group_of(slot))
-    }
-
-    fn floor(&self, slot: Slot) -> u64 {
-        self.inner.floors.read().get(&slot).copied().unwrap_or(0)
-    }
-
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>> {
         Box::pin(self.inner.get(key))
     }
@@ -464,6 +439,18 @@ impl Store for PostgresStore {
         })
     }
 
+    fn stats(&self) -> Stats {
+        let tallies = &self.inner.tallies;
+        Stats {
+            disk_bytes: 0,
+            commits: tallies.commits.load(Relaxed),
+            groups: tallies.groups.load(Relaxed),
+            conflicts: tallies.conflicts.load(Relaxed),
+        }
+    }
+}
+
+impl Upkeep for PostgresStore {
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         Box::pin(self.clear(range, limit))
     }
@@ -471,6 +458,15 @@ impl Store for PostgresStore {
     fn sync(&self) -> BoxFuture<'_, Result<()>> {
         // A commit is as durable as the server makes it by the time it answers.
         Box::pin(async { Ok(()) })
+    }
+
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        // The server's own vacuum does.
+        Box::pin(async { Ok(()) })
+    }
+
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async { Ok(false) })
     }
 
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
@@ -483,14 +479,33 @@ impl Store for PostgresStore {
         })
     }
 
-    fn stats(&self) -> Stats {
-        let tallies = &self.inner.tallies;
-        Stats {
-            disk_bytes: 0,
-            commits: tallies.commits.load(Relaxed),
-            groups: tallies.groups.load(Relaxed),
-            conflicts: tallies.conflicts.load(Relaxed),
-        }
+    /// A vacuum looks at no values, so it has no use for this.
+    fn wither(&self, _: Vec<Withered>) {}
+}
+
+impl Peers for PostgresStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.inner.raise_floor(slots, floor))
+    }
+
+    fn say(&self, word: u64) -> BoxFuture<'_, ()> {
+        Box::pin(listening::say_word(&self.inner.control, word))
+    }
+
+    fn heard(&self, word: u64) -> BoxFuture<'_, ()> {
+        Box::pin(self.inner.heard.word(word))
+    }
+
+    fn tends(&self, slot: Slot) -> bool {
+        self.inner.tending.has(map::group_of(slot))
+    }
+
+    fn floor(&self, slot: Slot) -> u64 {
+        self.inner.floors.read().get(&slot).copied().unwrap_or(0)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The engine above reads a snapshot, decides, and commits one [`Batch`]. The batch carries *guards*: what the
 //! engine saw and relied on. It is applied whole if every guard still holds and not at all otherwise, so there
-//! are no locks, no closures and no borrowed iterators in this interface and it survives a network hop.
+//! are no locks and no borrowed iterators in this interface and it survives a network hop. [`Snapshot::sieve`] alone
+//! takes functions: they run in the process that reads, wherever the rows come from.
 //!
 //! ```text
 //!   get / snapshot ──▶ decide ──▶ commit(guards, puts, deletes, advances)
@@ -23,10 +24,13 @@
 //!
 //! *Rows of other slots.* A batch is of one slot, as a rule, and may guard a row of [`COMMON_SLOT`] by its version: the
 //! definition that it was decided by, say. All batches of a slot guard the same one, if they guard any; and whoever
-//! changes it calls [`Store::raise_floor`] first.
+//! changes it calls [`Peers::raise_floor`] first.
 //!
 //! *Stamps.* An advance also carries a `stamp` that may never go down along the sequence: a batch with a smaller
 //! one is refused as [`Error::Stale`](crate::Error::Stale). What the number means is the caller's business.
+//!
+//! What the background does to a store is in [`upkeep`](crate::upkeep), what other processes have to do with it in
+//! [`peers`](crate::peers); every store is both.
 //!
 //! Holds: `commit` is atomic and isolated; after `Ok` every later read sees it; with [`Urgency::Foreground`] and
 //! a durable configuration it also survives a crash.
@@ -35,7 +39,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 
-use crate::Result;
+use crate::{Result, peers::Peers, upkeep::Upkeep};
 
 /// A future as it crosses the seam. One box per page or batch, never per row.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -44,7 +48,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// The slot whose rows batches of other slots may rely on, by their version; see [`Store::raise_floor`].
+/// The slot whose rows batches of other slots may rely on, by their version; see [`Peers::raise_floor`].
 pub const COMMON_SLOT: Slot = Slot(0);
 
 /// Which tree a key lives in. A hint about value size, so that a backend may keep large values apart.
@@ -143,7 +147,7 @@ pub struct Sieved {
 }
 
 impl Sieved {
-    /// What is kept of a page.
+    /// What is kept of a page, by a store that asks about each row alone.
     pub fn of(page: Page, keep: &mut Keep<'_>) -> Self {
         let cut_after = page.rows.last().filter(|_| page.more).map(|(key, _)| key.clone());
         let met = page.rows.len();
@@ -300,38 +304,6 @@ pub struct Committed {
     pub counters: Vec<Counter>,
 }
 
-/// What [`Store::clear`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cleared {
-    /// Keys removed.
-    pub keys: usize,
-    /// Whether the limit was reached before the end of the range.
-    pub more: bool,
-}
-
-/// Rows that nobody asks for any more, told by their values: those in a range that begin with `lead` and go on with a
-/// number (eight bytes, big-endian) of at most `through`.
-///
-/// It is data and not a function, so that it survives a network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withered {
-    /// Where to look.
-    pub range: KeyRange,
-    /// The first byte of the value.
-    pub lead: u8,
-    /// The largest number after it.
-    pub through: u64,
-}
-
-impl Withered {
-    /// Whether a row with this value is one of them, if its key is in the range.
-    pub fn includes(&self, value: &[u8]) -> bool {
-        let number = value.get(1..9).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-        value.first() == Some(&self.lead)
-            && number.is_some_and(|bytes| u64::from_be_bytes(bytes) <= self.through)
-    }
-}
-
 /// What a store can say about itself. Figures for people, not for decisions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
@@ -346,29 +318,22 @@ pub struct Stats {
 }
 
 /// Ordered bytes with snapshots and guarded batches. See the module's head for what holds.
-pub trait Store: Send + Sync + 'static {
+///
+/// Every method is required, here and in [`Upkeep`], [`Peers`] and [`Snapshot`]: a wrapper cannot forget one and have
+/// a default answer in place of the store inside.
+pub trait Store: Upkeep + Peers {
     /// The latest value at `key`.
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>>;
 
     /// The latest values at two keys of one slot, both of one moment.
-    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
-        Box::pin(async move {
-            let mut found = self.snapshot().await?.get_many(keys).await?.into_iter();
-            Ok([(); 2].map(|()| found.next().flatten()))
-        })
-    }
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>>;
+
+    /// The first rows of a range, at most so many, as they are now. For a range with few and small ones: unlike a
+    /// snapshot it holds nothing, and it is one question where a snapshot over a network is several.
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>>;
 
     /// A view of everything committed so far. Meant for one page of work: it holds back reclamation.
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>>;
-
-    /// The first rows of a range, at most so many, as they are now. For a range with few and small ones: unlike a snapshot it holds
-    /// nothing.
-    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
-        Box::pin(async move {
-            let limit = PageLimit { rows, bytes: usize::MAX };
-            Ok(self.snapshot().await?.scan(range, Direction::Forward, limit).await?.rows)
-        })
-    }
 
     /// Applies a batch if its guards hold.
     ///
@@ -376,81 +341,8 @@ pub trait Store: Send + Sync + 'static {
     /// assumed about this batch and that the store refuses writes until it is opened again.
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>>;
 
-    /// Removes up to `limit` keys of a range that nobody reads any more. In the background, and not atomic:
-    /// call again while `more`.
-    fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>>;
-
-    /// Makes everything acknowledged so far durable, whatever the configuration.
-    fn sync(&self) -> BoxFuture<'_, Result<()>>;
-
-    /// Gives back the space of what was deleted, as far as it is worth the work.
-    ///
-    /// In the background: safe at any time, changes no answer, and holds nobody up for long. But it may go through
-    /// all that is stored, so call it when much was deleted since the last time. One at a time; a second call does
-    /// nothing. A failure is one of the medium and says nothing about what is stored.
-    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    /// Puts in order what was written, so that reads are cheaper, if it is worth the work and nobody has written since the last
-    /// call; whether it was done. To be called every second or so. Like [`Store::reclaim`], it changes no answer.
-    fn settle(&self) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(async { Ok(false) })
-    }
-
-    /// Removes all rows that are withered. For many of them: it may go through all that is stored, which is cheaper than
-    /// so many deletes.
-    ///
-    /// In the background and not atomic. Snapshots may show such rows, or not. After `Ok`, those that were there before
-    /// the call are gone for good; after an error any of them may be.
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>>;
-
-    /// Says that rows are withered and that a sweep will come. Whoever goes through them until then for reasons of its own
-    /// may leave them out already; without that, a store that is just merging would do the work of the sweep twice.
-    fn wither(&self, _withered: Vec<Withered>) {}
-
     /// Figures for people.
     fn stats(&self) -> Stats;
-
-    /// Whether others may write to the same place, so that what was read once may be old.
-    fn is_shared(&self) -> bool {
-        false
-    }
-
-    /// Refuses from here on every batch for these slots that guards a row of [`COMMON_SLOT`] by a version below `floor`.
-    ///
-    /// Call it before such a row is changed, with the version it has and one: a store that is spread over servers cannot
-    /// look at the row itself. A store in one place looks, and has nothing to do here.
-    fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
-        let _ = (slots, floor);
-        Box::pin(async { Ok(()) })
-    }
-
-    /// Says a word to the processes that share the store, where the store passes words on. One may be lost: look now and then as
-    /// well.
-    fn say(&self, word: u64) -> BoxFuture<'_, ()> {
-        let _ = word;
-        Box::pin(async {})
-    }
-
-    /// Ends when somebody, on whichever process, has said this word after this was called, and perhaps without that.
-    fn heard(&self, word: u64) -> BoxFuture<'_, ()> {
-        let _ = word;
-        Box::pin(std::future::pending())
-    }
-
-    /// Whether the background work of a slot is this process's, at the moment. Effort is all that rests on it.
-    fn tends(&self, slot: Slot) -> bool {
-        let _ = slot;
-        true
-    }
-
-    /// The highest floor of a slot that this store has met, in any answer. Whoever decides by a version below it decides
-    /// by what is old.
-    fn floor(&self, slot: Slot) -> u64 {
-        let _ = slot;
-        0
-    }
 }
 
 /// A view that does not change.
@@ -479,8 +371,5 @@ pub trait Snapshot: Send + Sync {
         limit: PageLimit,
         may_hold: Option<&'a MayHold<'_>>,
         keep: &'a mut Keep<'_>,
-    ) -> BoxFuture<'a, Result<Sieved>> {
-        let _ = may_hold;
-        Box::pin(async move { Ok(Sieved::of(self.scan(range, direction, limit).await?, keep)) })
-    }
+    ) -> BoxFuture<'a, Result<Sieved>>;
 }

@@ -12,7 +12,8 @@ use std::{
 
 use mayfly_storage::{
     Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
-    store::{Advance, Batch, Expect, Guard, Key, KeyRange, Put, Slot, Space, Store, Urgency, Withered},
+    store::{Advance, Batch, Expect, Guard, Key, KeyRange, Put, Slot, Space, Store, Urgency},
+    upkeep::{Upkeep, Withered},
 };
 use tempfile::TempDir;
 use tokio::task::JoinSet;

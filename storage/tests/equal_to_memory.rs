@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use mayfly_storage::{
     EmbeddedOptions, EmbeddedStore, Error, MemoryStore,
     store::{
-        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark, Slot,
-        Snapshot, Space, Store, Urgency,
+        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, MarkAt, MayHold, PageLimit, Put, SeqMark,
+        Slot, Snapshot, Space, Store, Urgency,
     },
+    upkeep::Upkeep,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -20,9 +22,14 @@ enum Op {
     /// Several at once: they meet in one group, in this order.
     CommitTogether(Vec<Batch>),
     Scan(KeyRange, Direction, PageLimit),
+    /// Values of this version, or of any with these bytes in them.
+    Sieve(KeyRange, Direction, PageLimit, u8),
+    GetBoth([Key; 2]),
+    Peek(KeyRange, usize),
     Clear(KeyRange, usize),
     TakeSnapshot,
     Sync,
+    Reclaim,
     Reopen,
 }
 
@@ -102,10 +109,16 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         10 => batch().prop_map(Op::Commit),
         5 => proptest::collection::vec(batch(), 2..6).prop_map(Op::CommitTogether),
-        5 => (range(), direction, limit).prop_map(|(range, direction, limit)| Op::Scan(range, direction, limit)),
+        5 => (range(), direction.clone(), limit.clone())
+            .prop_map(|(range, direction, limit)| Op::Scan(range, direction, limit)),
+        4 => (range(), direction, limit, 0..3u8)
+            .prop_map(|(range, direction, limit, version)| Op::Sieve(range, direction, limit, version)),
+        4 => (key(), key()).prop_map(|(one, other)| Op::GetBoth([one, other])),
+        2 => (range(), 1..6usize).prop_map(|(range, rows)| Op::Peek(range, rows)),
         1 => (range(), 1..5usize).prop_map(|(range, limit)| Op::Clear(range, limit)),
         2 => Just(Op::TakeSnapshot),
         1 => Just(Op::Sync),
+        1 => Just(Op::Reclaim),
         1 => Just(Op::Reopen),
     ]
 }
@@ -143,6 +156,19 @@ impl Pair {
                     assert_eq!((found.rows, found.more), (expected.rows, expected.more));
                 }
             }
+            Op::Sieve(range, direction, limit, version) => {
+                let (embedded, memory) = self.snapshot_both().await;
+                for (embedded, memory) in self.snapshots.iter().chain([&(embedded, memory)]) {
+                    let expected = sieved(&**memory, &range, direction, limit, version).await;
+                    assert_eq!(sieved(&**embedded, &range, direction, limit, version).await, expected);
+                }
+            }
+            Op::GetBoth(keys) => {
+                same(self.embedded.get_both(&keys).await, self.memory.get_both(&keys).await);
+            }
+            Op::Peek(range, rows) => {
+                same(self.embedded.peek(&range, rows).await, self.memory.peek(&range, rows).await);
+            }
             Op::Clear(range, limit) => {
                 let expected = self.memory.clear(&range, limit).await;
                 same(self.embedded.clear(&range, limit).await, expected);
@@ -152,6 +178,7 @@ impl Pair {
                 return Self { snapshots: self.snapshots.into_iter().chain([both]).collect(), ..self };
             }
             Op::Sync => self.embedded.sync().await.unwrap(),
+            Op::Reclaim => self.embedded.reclaim().await.unwrap(),
             Op::Reopen => {
                 // Snapshots keep the directory; they end with their store.
                 let Self { folder, embedded, memory, snapshots } = self;
@@ -209,6 +236,28 @@ impl Pair {
             }
         }
     }
+}
+
+/// What a sieve for values of one version met and kept, and where it was cut.
+async fn sieved(
+    snapshot: &dyn Snapshot,
+    range: &KeyRange,
+    direction: Direction,
+    limit: PageLimit,
+    version: u8,
+) -> (Vec<Vec<u8>>, Vec<(Bytes, Bytes)>, Option<Bytes>) {
+    let wanted = u64::from(version).to_be_bytes();
+    let may_hold = |bytes: &[u8]| bytes.windows(8).any(|some| some == wanted);
+    let mut met = Vec::new();
+    let mut keep = |key: &[u8], value: &[u8], is_possible: bool| {
+        met.push([key, value].concat());
+        assert!(is_possible || !value.starts_with(&wanted));
+        is_possible && value.starts_with(&wanted)
+    };
+    let may_hold = Some(&may_hold as &MayHold<'_>);
+    let sieved = snapshot.sieve(range, direction, limit, may_hold, &mut keep).await.unwrap();
+    assert_eq!(sieved.met, met.len());
+    (met, sieved.rows, sieved.cut_after)
 }
 
 async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures_util::FutureExt;
 use mayfly_storage::{
     Error, PostgresStore, conformance,
+    peers::Peers,
     store::{
         Advance, Batch, Counter, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark,
         Slot, Space, Store,

@@ -746,6 +746,11 @@ fn physical(writes: &[Write]) -> Vec<String> {
                 lines.push(format!("clear {}: {keys} keys", family(&range.start)));
                 continue;
             }
+            Write::Sweep(rows) => {
+                flush(&mut counts, &mut lines);
+                lines.push(format!("sweep {}", family(&rows.range.start)));
+                continue;
+            }
             Write::Put(key, _) => format!("+{}", family(&key.bytes)),
             Write::Delete(key) => format!("-{}", family(&key.bytes)),
             Write::Advance(key, _) => format!("~{}", family(&key.bytes)),

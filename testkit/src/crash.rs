@@ -17,7 +17,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mayfly_storage::{
     MemoryStore, Result,
-    store::{Batch, BoxFuture, Cleared, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency, Withered},
+    peers::Unshared,
+    store::{Batch, BoxFuture, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency},
+    upkeep::{Cleared, Upkeep, Withered},
 };
 use tokio::sync::Mutex;
 
@@ -94,6 +96,14 @@ impl Store for CrashImages {
         self.live.get(key)
     }
 
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        self.live.get_both(keys)
+    }
+
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        self.live.peek(range, rows)
+    }
+
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         self.live.snapshot()
     }
@@ -108,6 +118,12 @@ impl Store for CrashImages {
         })
     }
 
+    fn stats(&self) -> Stats {
+        self.live.stats()
+    }
+}
+
+impl Upkeep for CrashImages {
     /// One key at a time, so that a crash can come between any two.
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         Box::pin(async move {
@@ -150,10 +166,16 @@ impl Store for CrashImages {
         self.live.reclaim()
     }
 
-    fn stats(&self) -> Stats {
-        self.live.stats()
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
+        self.live.compact_when_idle()
+    }
+
+    fn wither(&self, withered: Vec<Withered>) {
+        self.live.wither(withered);
     }
 }
+
+impl Unshared for CrashImages {}
 
 #[cfg(test)]
 mod tests {

@@ -13,10 +13,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mayfly_storage::{
     Error, Result,
+    peers::Peers,
     store::{
-        Batch, BoxFuture, Cleared, Committed, Direction, Key, KeyRange, Page, PageLimit, Slot, Snapshot,
-        Space, Stats, Store, Withered,
+        Batch, BoxFuture, Committed, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved, Slot,
+        Snapshot, Space, Stats, Store,
     },
+    upkeep::{Cleared, Upkeep, Withered},
 };
 use parking_lot::Mutex;
 
@@ -37,7 +39,7 @@ const LATE_TURNS: usize = 1000;
 /// Which calls are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// Every call of the store and its snapshots, but `stats`.
+    /// Every call of the store and its snapshots that can fail.
     All,
     /// Commits alone.
     Commits,
@@ -144,6 +146,20 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         })
     }
 
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        Box::pin(async move {
+            Plan::call(&self.plan)?;
+            self.inner.get_both(keys).await
+        })
+    }
+
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        Box::pin(async move {
+            Plan::call(&self.plan)?;
+            self.inner.peek(range, rows).await
+        })
+    }
+
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         Box::pin(async move {
             Plan::call(&self.plan)?;
@@ -163,6 +179,12 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         })
     }
 
+    fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+}
+
+impl<S: Store + ?Sized> Upkeep for Faulty<S> {
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         Box::pin(async move {
             Plan::call(&self.plan)?;
@@ -184,10 +206,6 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         })
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.inner.wither(withered);
-    }
-
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             Plan::call(&self.plan)?;
@@ -195,12 +213,28 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         })
     }
 
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            Plan::call(&self.plan)?;
+            self.inner.compact_when_idle().await
+        })
+    }
+
+    fn wither(&self, withered: Vec<Withered>) {
+        self.inner.wither(withered);
+    }
+}
+
+impl<S: Store + ?Sized> Peers for Faulty<S> {
     fn is_shared(&self) -> bool {
         self.inner.is_shared()
     }
 
     fn raise_floor<'a>(&'a self, slots: &'a [Slot], floor: u64) -> BoxFuture<'a, Result<()>> {
-        self.inner.raise_floor(slots, floor)
+        Box::pin(async move {
+            Plan::call(&self.plan)?;
+            self.inner.raise_floor(slots, floor).await
+        })
     }
 
     fn say(&self, word: u64) -> BoxFuture<'_, ()> {
@@ -217,10 +251,6 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
 
     fn floor(&self, slot: Slot) -> u64 {
         self.inner.floor(slot)
-    }
-
-    fn stats(&self) -> Stats {
-        self.inner.stats()
     }
 }
 
@@ -253,6 +283,20 @@ impl Snapshot for FaultySnapshot {
         Box::pin(async move {
             Plan::call(&self.plan)?;
             self.inner.scan(range, direction, limit).await
+        })
+    }
+
+    fn sieve<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        may_hold: Option<&'a MayHold<'_>>,
+        keep: &'a mut Keep<'_>,
+    ) -> BoxFuture<'a, Result<Sieved>> {
+        Box::pin(async move {
+            Plan::call(&self.plan)?;
+            self.inner.sieve(range, direction, limit, may_hold, keep).await
         })
     }
 }

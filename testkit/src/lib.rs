@@ -4,12 +4,14 @@
 //! two stores side by side, [`recorder`] writes down what is written, [`faulty`] fails on demand, and [`crash`]
 //! shows what a crash after each commit would leave.
 //!
-//! Above it, [`world`] is an engine whose store, clock and identifiers belong to the test; [`script`] and
-//! [`commands`] run tests that are text; [`postgres`] brings empty stores on a real server; [`model`] says what the engine must answer, and [`trace`] holds it to that.
+//! [`ground`] brings empty stores, mirrored if the test asks for nothing else, and [`postgres`] those on a real server.
+//! Above it, [`world`] is an engine whose store, clock and identifiers belong to the test; [`script`] and [`commands`]
+//! run tests that are text; [`model`] says what the engine must answer, and [`trace`] holds it to that.
 
 pub mod commands;
 pub mod crash;
 pub mod faulty;
+pub mod ground;
 pub mod mirror;
 pub mod model;
 pub mod postgres;
@@ -22,6 +24,7 @@ pub mod world;
 pub use commands::Commands;
 pub use crash::CrashImages;
 pub use faulty::Faulty;
+pub use ground::{Backend, Ground};
 pub use mirror::Mirror;
 pub use recorder::Recorder;
-pub use world::{Backend, World};
+pub use world::World;

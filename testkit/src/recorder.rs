@@ -13,10 +13,11 @@ use std::{
 use bytes::Bytes;
 use mayfly_storage::{
     Result,
+    peers::Peers,
     store::{
-        Batch, BoxFuture, Cleared, Committed, Counter, Key, KeyRange, Slot, Snapshot, Space, Stats, Store,
-        Urgency, Withered,
+        Batch, BoxFuture, Committed, Counter, Key, KeyRange, Slot, Snapshot, Space, Stats, Store, Urgency,
     },
+    upkeep::{Cleared, Upkeep, Withered},
 };
 use parking_lot::Mutex;
 
@@ -33,6 +34,8 @@ pub enum Write {
     Advance(Key, Counter),
     /// Up to so many keys of a range were cleared; so many were.
     Clear(KeyRange, usize),
+    /// The withered rows of a range were removed.
+    Sweep(Withered),
 }
 
 /// A store that remembers what is written to it.
@@ -73,6 +76,14 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
         self.inner.get(key)
     }
 
+    fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>> {
+        self.inner.get_both(keys)
+    }
+
+    fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
+        self.inner.peek(range, rows)
+    }
+
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
         self.inner.snapshot()
     }
@@ -81,6 +92,12 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
         Box::pin(self.record(batch))
     }
 
+    fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+}
+
+impl<S: Store + ?Sized> Upkeep for Recorder<S> {
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         Box::pin(async move {
             let cleared = self.inner.clear(range, limit).await?;
@@ -93,18 +110,28 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
         self.inner.sync()
     }
 
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.reclaim()
+    }
+
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
+        self.inner.compact_when_idle()
+    }
+
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
-        self.inner.sweep(withered)
+        Box::pin(async move {
+            self.inner.sweep(withered.clone()).await?;
+            self.writes.lock().extend(withered.into_iter().map(Write::Sweep));
+            Ok(())
+        })
     }
 
     fn wither(&self, withered: Vec<Withered>) {
         self.inner.wither(withered);
     }
+}
 
-    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.reclaim()
-    }
-
+impl<S: Store + ?Sized> Peers for Recorder<S> {
     fn is_shared(&self) -> bool {
         self.inner.is_shared()
     }
@@ -128,10 +155,6 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
     fn floor(&self, slot: Slot) -> u64 {
         self.inner.floor(slot)
     }
-
-    fn stats(&self) -> Stats {
-        self.inner.stats()
-    }
 }
 
 impl Display for Write {
@@ -147,6 +170,11 @@ impl Display for Write {
             Write::Clear(range, keys) => {
                 let end = range.end.as_deref().unwrap_or(b"end").escape_ascii();
                 write!(f, "clear {} to {end}: {keys} keys", range.start.escape_ascii())
+            }
+            Write::Sweep(Withered { range, lead, through }) => {
+                let end = range.end.as_deref().unwrap_or(b"end").escape_ascii();
+                let start = range.start.escape_ascii();
+                write!(f, "sweep {start} to {end}: what begins with {lead} and at most {through}")
             }
         }
     }

@@ -1,15 +1,12 @@
 //! An engine with everything around it under the test's control: the store, the clock, the identifiers.
 //!
 //! ```text
-//!   World ──▶ Engine ──▶ Recorder ──▶ memory | embedded | both, mirrored | PostgreSQL | whatever the test brings
+//!   World ──▶ Engine ──▶ Recorder ──▶ Ground: memory and files, mirrored | one of them | PostgreSQL | the test's own
 //!               └── AdjustableClock, frozen at START: it moves when the test says so
 //! ```
 //!
 //! Documents go in and come out as JSON text; `{"$date": seconds}` stands for a date. Nothing here decides anything
 //! about documents: it only saves tests from spelling out the engine's calls.
-//!
-//! Where [`postgres::ADDRESS`] names a server, every new world stands on it, whatever store the test asks for: the same
-//! tests, unchanged, on another store.
 //!
 //! Holds: no test on a world sleeps, reads the machine's clock or leaves files behind.
 
@@ -22,8 +19,8 @@ use mayfly_engine::{
 };
 use mayfly_engine::{Clock, Timestamp};
 use mayfly_storage::{
-    Durability, EmbeddedOptions, EmbeddedStore, MemoryStore, PostgresStore,
     store::{Stats, Store},
+    upkeep::Upkeep as _,
 };
 use mayfly_value::{
     bson::{Bson, DateTime, Document, RawDocument, RawDocumentBuf},
@@ -31,9 +28,9 @@ use mayfly_value::{
     keycode::{PathStep, encode_path},
     partition::{KeyDefinition, KeyKind, PartitionKey},
 };
-use tempfile::TempDir;
 
-use crate::{Mirror, Recorder, postgres};
+pub use crate::ground::Backend;
+use crate::{Recorder, ground::Ground};
 
 /// The second at which every world begins.
 pub const START: u64 = 1000;
@@ -46,27 +43,6 @@ const TICKS_MAX: usize = 10_000;
 
 /// Pages of anything a test walks to the end.
 const WHOLE: PageLimit = PageLimit { rows: 10_000, bytes: usize::MAX };
-
-/// What an engine stands on, and what is left of it when the engine is gone.
-enum Ground {
-    Memory(Arc<MemoryStore>),
-    Embedded(TempDir),
-    Mirrored(Arc<MemoryStore>, TempDir),
-    /// A schema of its own at this address.
-    Postgres(String),
-    Given(Arc<dyn Store>),
-}
-
-/// Which store a world stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// Memory: fast, strict about slots.
-    Memory,
-    /// Files in a temporary directory.
-    Embedded,
-    /// Both, compared on every call.
-    Mirrored,
-}
 
 /// An engine and what it stands on.
 pub struct World {
@@ -90,14 +66,7 @@ impl World {
     }
 
     async fn made(backend: Backend, mass: Option<u64>) -> Self {
-        let ground = match backend {
-            _ if std::env::var_os(postgres::ADDRESS).is_some() => {
-                Ground::Postgres(postgres::empty_address().await)
-            }
-            Backend::Memory => Ground::Memory(Arc::default()),
-            Backend::Embedded => Ground::Embedded(directory()),
-            Backend::Mirrored => Ground::Mirrored(Arc::default(), directory()),
-        };
+        let ground = Ground::new(backend).await;
         let world = Self::at(ground, Timestamp::from_seconds(START), mass).await;
         let world = world.expect("an empty store opens");
         world.must_create_database().await;
@@ -106,7 +75,7 @@ impl World {
 
     /// A world on a store of the test's own, with whatever is in it.
     pub async fn on(store: Arc<dyn Store>, clock: Timestamp) -> Result<Self> {
-        Self::at(Ground::Given(store), clock, None).await
+        Self::at(Ground::given(store), clock, None).await
     }
 
     /// Another engine on the same store, whose clock is ahead by so many seconds.
@@ -129,13 +98,7 @@ impl World {
     }
 
     async fn open(&mut self) -> Result<()> {
-        let store: Arc<dyn Store> = match &self.ground {
-            Ground::Memory(memory) => memory.clone(),
-            Ground::Embedded(directory) => embedded(directory),
-            Ground::Mirrored(memory, directory) => Arc::new(Mirror::new(memory.clone(), embedded(directory))),
-            Ground::Postgres(address) => Arc::new(PostgresStore::open(address).await?),
-            Ground::Given(store) => store.clone(),
-        };
+        let store = self.ground.open().await?;
         let recorder = Arc::new(Recorder::new(store));
         let builder = Engine::builder(recorder.clone()).clock(self.clock.clone()).ids(self.ids.clone());
         let builder = match self.mass {
@@ -370,6 +333,12 @@ impl World {
         panic!("purge does not end");
     }
 
+    /// Has the store write what it holds in memory to its tables and compact them, so that what follows reads from there.
+    pub async fn compact(&self) {
+        let (_, store) = self.open.as_ref().expect("a world is open while anybody can look at it");
+        store.reclaim().await.expect("a store compacts");
+    }
+
     /// Builds indexes until all are built; how many ticks it took.
     pub async fn build_indexes(&self) -> Result<usize> {
         for tick in 1..=TICKS_MAX {
@@ -396,15 +365,6 @@ impl World {
         assert!(report.is_clean(), "the store does not agree with itself: {:#?}", report.problems);
         report
     }
-}
-
-fn directory() -> TempDir {
-    tempfile::tempdir().expect("a temporary directory can be made")
-}
-
-fn embedded(directory: &TempDir) -> Arc<EmbeddedStore> {
-    let options = EmbeddedOptions { durability: Durability::None, ..EmbeddedOptions::default() };
-    Arc::new(EmbeddedStore::open(directory.path(), options).expect("the embedded store opens"))
 }
 
 /// A container definition with everything at its default: `paths` is one path or several, comma-separated.

@@ -29,6 +29,7 @@ use mayfly_engine::{
 use mayfly_storage::{
     embedded::EmbeddedStore,
     store::{Batch, Key, Store},
+    upkeep::Upkeep,
 };
 
 use tokio::task::JoinSet;

@@ -22,7 +22,7 @@ use mayfly_engine::{
     Clock, DefaultTtl, IndexingPolicy, Pace,
     clock::{Stopwatch, pause},
 };
-use mayfly_storage::store::Store as _;
+use mayfly_storage::upkeep::Upkeep as _;
 
 #[derive(Parser)]
 struct Options {

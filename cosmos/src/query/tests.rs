@@ -133,7 +133,7 @@ fn slots_of(seed: u64) -> u32 {
 async fn every_access_path_gives_the_answer_of_a_full_scan() {
     for seed in 0..cases() {
         let mut dice = Dice(seed);
-        let world = World::new(Backend::Memory).await;
+        let world = World::new(Backend::Mirrored).await;
         let policy = seed as usize % POLICIES;
         container(&world, policy, slots_of(seed)).await;
         let tame = dice.roll(2) == 0;
@@ -169,7 +169,7 @@ async fn every_access_path_gives_the_answer_of_a_full_scan() {
 /// As in the service: a client that counts pages counts ranges.
 #[tokio::test]
 async fn every_range_has_a_page_also_without_rows() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let ranges = 4;
     world.create_container_in_slots(definition("c", "/p"), ranges).await.unwrap();
     for n in 0..6 {
@@ -209,7 +209,7 @@ async fn pages_hold_together_while_others_write() {
     ];
     for seed in 0..cases() {
         let mut dice = Dice(seed ^ 0xABCD);
-        let world = World::new(Backend::Memory).await;
+        let world = World::new(Backend::Mirrored).await;
         container(&world, 0, slots_of(seed)).await;
         let tame = dice.roll(2) == 0;
         for n in 0..60 {

@@ -241,7 +241,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_continuation_of_another_container_of_the_service_is_the_start() {
-        let world = World::new(Backend::Memory).await;
+        let world = World::new(Backend::Mirrored).await;
         let container = world.create_container(definition("c", "/p")).await.unwrap();
         let of = |text: &str| Token::of_client(Some(text), 1, &container);
         let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";

@@ -80,7 +80,7 @@ impl Account {
     }
 
     pub async fn with(options: Options) -> Self {
-        let world = World::new(Backend::Memory).await;
+        let world = World::new(Backend::Mirrored).await;
         let cosmos = Cosmos::new(world.engine().clone(), options);
         Self { world, cosmos }
     }

@@ -15,7 +15,8 @@
 
 use mayfly_storage::{
     Error as StoreError,
-    store::{Batch, Counter, Expect, Guard, Snapshot, Urgency, Withered},
+    store::{Batch, Counter, Expect, Guard, Snapshot, Urgency},
+    upkeep::Withered,
 };
 
 use super::search::Search;

@@ -20,6 +20,7 @@ use crate::workload;
 
 /// Runs the workload with the `nth` of the calls failing; says whether there were as many.
 async fn run(fault: Fault, calls: Calls, nth: u64) -> bool {
+    // On memory alone: a commit that fails never reaches the store inside, and there are very many runs.
     let store = Arc::new(Faulty::new(Arc::new(MemoryStore::new())));
     let world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
     let mut tracer = Tracer::new(world, Some(-1)).await.unwrap();

@@ -87,6 +87,7 @@ proptest! {
     #[test]
     fn a_place_is_what_has_its_name_now(changes in prop::collection::vec(change(), 1..40)) {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        // On memory alone: it is about names that the engine remembers, and makes hundreds of worlds.
         let mut world = runtime.block_on(World::new(Backend::Memory));
         thread::scope(|scope| {
             // Another thread, with a place of its own for what it has found.

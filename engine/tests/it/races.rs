@@ -8,9 +8,8 @@ use std::sync::Arc;
 use mayfly_engine::{
     Direction, DocumentId, Error, HashRange, InvalidTtl, Operation, Pace, PageLimit, Timestamp,
 };
-use mayfly_storage::MemoryStore;
 use mayfly_testkit::{
-    Backend, Faulty, World,
+    Backend, Faulty, Ground, World,
     faulty::{Calls, Fault},
     recorder::Write,
     world::{START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, text_id},
@@ -46,7 +45,7 @@ async fn a_scan_with_a_container_of_yesterday() {
 /// The log of a container that was changed since the caller looked it up.
 #[tokio::test]
 async fn a_log_with_a_container_of_yesterday() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let mut definition = definition_with_ttl("c", Some(5));
     definition.log_minutes = Some(10);
     let before = world.create_container(definition).await.unwrap();
@@ -83,7 +82,7 @@ async fn a_write_with_a_container_of_yesterday() {
 /// A default is switched off by a request that took its time before another one saw a document gone.
 #[tokio::test]
 async fn a_default_changed_by_a_slow_request() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     world.create_container(definition_with_ttl("c", Some(10))).await.unwrap();
     world.create("c", r#"{"id":"inherits"}"#).await.unwrap();
     world.create("c", r#"{"id":"own","ttl":10}"#).await.unwrap();
@@ -101,7 +100,7 @@ async fn a_default_changed_by_a_slow_request() {
 /// The same for a date rule.
 #[tokio::test]
 async fn a_date_rule_dropped_by_a_slow_request() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let container = world.create_container(definition("c", "/id")).await.unwrap();
     world.create("c", r#"{"id":"a","d":{"$date":1000}}"#).await.unwrap();
     let path = mayfly_value::path::Path::parse("/d").unwrap();
@@ -165,7 +164,8 @@ async fn many_writers_of_one_document() {
 /// writes meanwhile waits for the news, and is not sent away after many looks at what is not there yet.
 #[tokio::test]
 async fn a_write_while_the_container_is_being_changed() {
-    let store = Arc::new(Faulty::new(Arc::new(MemoryStore::new())));
+    let ground = Ground::new(Backend::Mirrored).await;
+    let store = Arc::new(Faulty::new(ground.open().await.unwrap()));
     let world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
     let now = world.now().await;
     world.engine().create_database("db", now).await.unwrap();
@@ -188,7 +188,7 @@ async fn a_write_while_the_container_is_being_changed() {
 /// a change of the container with each document.
 #[tokio::test]
 async fn a_narrowed_container_is_narrowed_once() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let before = world.create_container(definition("c", "/id")).await.unwrap();
     let now = world.now().await;
     let mut commits = Vec::new();
@@ -206,7 +206,7 @@ async fn a_narrowed_container_is_narrowed_once() {
 /// are swept: it finds entries that were alive at its time, and no documents.
 #[tokio::test]
 async fn a_scan_of_a_slow_request_beside_a_mass_purge() {
-    let world = World::with_mass(Backend::Memory, 1).await;
+    let world = World::with_mass(Backend::Mirrored, 1).await;
     let container = world.create_container(definition_with_ttl("c", Some(5))).await.unwrap();
     for id in ["a", "b", "c"] {
         world.create("c", &format!(r#"{{"id":"{id}","n":1}}"#)).await.unwrap();
@@ -249,7 +249,7 @@ async fn writes_beside_a_gentle_mass_purge() {
 /// forgotten.
 #[tokio::test]
 async fn a_document_that_ends_before_what_was_purged() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let container = world.create_container(definition("c", "/id")).await.unwrap();
     let now = world.now().await;
     world.engine().create_date_rule(&container, &Path::parse("/d").unwrap(), 5, now).await.unwrap();
@@ -299,7 +299,7 @@ async fn a_log_that_is_switched_off_goes() {
 /// What is wrong with a document is told before whether its place is taken, alone and in a batch.
 #[tokio::test]
 async fn an_invalid_ttl_is_told_before_a_taken_id() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let container = world.create_container(definition_with_ttl("c", Some(10))).await.unwrap();
     world.create("c", r#"{"id":"a"}"#).await.unwrap();
     let create = |json: &str| {
@@ -320,7 +320,8 @@ async fn an_invalid_ttl_is_told_before_a_taken_id() {
 /// A date rule whose making was cut short comes into force after a restart, without anybody asking again.
 #[tokio::test]
 async fn a_date_rule_that_was_cut_short_goes_on() {
-    let store = Arc::new(Faulty::new(Arc::new(MemoryStore::new())));
+    let ground = Ground::new(Backend::Mirrored).await;
+    let store = Arc::new(Faulty::new(ground.open().await.unwrap()));
     let mut world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
     let now = world.now().await;
     world.engine().create_database("db", now).await.unwrap();

@@ -9,14 +9,14 @@ use mayfly_engine::{
     Pace, PageLimit, Resource, charge,
 };
 use mayfly_testkit::{
-    Backend, World,
+    Backend, Ground, World,
     world::{
         START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, partition_key,
     },
 };
 use mayfly_value::{keycode, order::Order};
 
-const BACKENDS: [Backend; 2] = [Backend::Memory, Backend::Embedded];
+const BACKENDS: [Backend; 2] = [Backend::Mirrored, Backend::Embedded];
 
 /// A world with a container `c` of this default, partitioned by id.
 async fn world_with(backend: Backend, ttl: Option<i64>) -> World {
@@ -99,7 +99,7 @@ async fn ttl_02_id_unique_keys_and_etag_are_free_at_once() {
 /// 3. One `now` per page: what is decided with the same time agrees, whatever the clock does meanwhile.
 #[tokio::test]
 async fn ttl_03_one_now_per_page() {
-    let world = world_with(Backend::Memory, Some(10)).await;
+    let world = world_with(Backend::Mirrored, Some(10)).await;
     world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
     let now = world.now().await;
     world.advance(100);
@@ -114,7 +114,7 @@ async fn ttl_03_one_now_per_page() {
 /// 4. Reading never writes, and hiding is no delete.
 #[tokio::test]
 async fn ttl_04_reading_never_writes() {
-    let world = world_with(Backend::Memory, Some(10)).await;
+    let world = world_with(Backend::Mirrored, Some(10)).await;
     world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
     world.advance(10);
     world.now().await;
@@ -130,7 +130,7 @@ async fn ttl_04_reading_never_writes() {
 #[tokio::test]
 async fn ttl_05_deadlines_do_not_overflow() {
     for start in [START, 2_147_483_647, 4_294_967_295, 4_294_967_296, 253_402_300_800] {
-        let world = world_with(Backend::Memory, Some(2_147_483_647)).await;
+        let world = world_with(Backend::Mirrored, Some(2_147_483_647)).await;
         world.set_clock(start);
         let record = world.upsert("c", r#"{"id":"a"}"#).await.unwrap();
         let at = world.engine().expires_at(&world.must_container("c"), &record).unwrap();
@@ -166,7 +166,8 @@ async fn ttl_06_time_never_goes_back() {
 /// 7. What several engines on one store tell agrees: the second one sees the first one's time and deadlines.
 #[tokio::test]
 async fn ttl_07_engines_on_one_store_agree() {
-    let store = std::sync::Arc::new(mayfly_storage::MemoryStore::new());
+    let ground = Ground::new(Backend::Mirrored).await;
+    let store = ground.open().await.unwrap();
     let at = |seconds| mayfly_engine::Timestamp::from_seconds(seconds);
     let one = World::on(store.clone(), at(START)).await.unwrap();
     let now = one.now().await;
@@ -182,7 +183,7 @@ async fn ttl_07_engines_on_one_store_agree() {
 /// 8. Changing a default is one metadata write whatever is stored, effective for the next request.
 #[tokio::test]
 async fn ttl_08_changing_a_default_is_one_write() {
-    let world = world_with(Backend::Memory, None).await;
+    let world = world_with(Backend::Mirrored, None).await;
     for documents in [1, 300] {
         for id in 0..documents {
             world.upsert("c", &format!(r#"{{"id":"{id}"}}"#)).await.unwrap();
@@ -226,7 +227,7 @@ async fn ttl_09_expiry_is_final() {
 /// 10. Off: nothing expires. −1: only own ttls. Set again: the ttls still there count again.
 #[tokio::test]
 async fn ttl_10_off_and_on_again() {
-    let world = world_with(Backend::Memory, None).await;
+    let world = world_with(Backend::Mirrored, None).await;
     world.create("c", r#"{"id":"inherits"}"#).await.unwrap();
     world.create("c", r#"{"id":"own","ttl":100}"#).await.unwrap();
     world.advance(50);
@@ -244,7 +245,7 @@ async fn ttl_10_off_and_on_again() {
 /// 11. Any write restarts the countdown; removing `ttl` returns to the default; −1 pins.
 #[tokio::test]
 async fn ttl_11_any_write_restarts_the_countdown() {
-    let world = world_with(Backend::Memory, Some(10)).await;
+    let world = world_with(Backend::Mirrored, Some(10)).await;
     world.create("c", r#"{"id":"a"}"#).await.unwrap();
     for body in [r#"{"id":"a"}"#, r#"{"id":"a","ttl":10}"#, r#"{"id":"a"}"#] {
         world.advance(9);
@@ -259,7 +260,7 @@ async fn ttl_11_any_write_restarts_the_countdown() {
 /// 12. The preview says what a default would do; setting it does that.
 #[tokio::test]
 async fn ttl_12_the_preview_is_right() {
-    let world = world_with(Backend::Memory, None).await;
+    let world = world_with(Backend::Mirrored, None).await;
     for age in 0..10 {
         world.create("c", &format!(r#"{{"id":"{age}"}}"#)).await.unwrap();
         world.advance(1);
@@ -413,7 +414,7 @@ async fn ttl_13_purge_in_mass_leaves_nothing_either() {
 async fn ttl_15_expired_documents_cost_nothing() {
     let mut charges = Vec::new();
     for purged in [false, true] {
-        let world = world_with(Backend::Memory, Some(10)).await;
+        let world = world_with(Backend::Mirrored, Some(10)).await;
         world.create("c", r#"{"id":"a","n":1}"#).await.unwrap();
         world.advance(10);
         if purged {
@@ -476,7 +477,7 @@ async fn ttl_16_disk_space_comes_back() {
 /// 16. Space of documents that somebody deleted comes back in the same way.
 #[tokio::test]
 async fn ttl_16_deleted_documents_count_too() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     world.create_container(definition_with_ttl("c", None)).await.unwrap();
     for n in 0..9 {
         world.create("c", &format!(r#"{{"id":"{n}","text":"{}"}}"#, "x".repeat(2_000_000))).await.unwrap();
@@ -502,7 +503,7 @@ fn noise(seed: usize, length: usize) -> String {
 /// 17. One container's backlog does not starve another's, and purge goes on in read-only state.
 #[tokio::test]
 async fn ttl_17_a_backlog_starves_nobody() {
-    let world = world_with(Backend::Memory, Some(1)).await;
+    let world = world_with(Backend::Mirrored, Some(1)).await;
     world.create_container(definition_with_ttl("other", Some(1))).await.unwrap();
     for n in 0..1000 {
         world.create("c", &format!(r#"{{"id":"{n}"}}"#)).await.unwrap();
@@ -524,7 +525,7 @@ async fn ttl_17_a_backlog_starves_nobody() {
 async fn ttl_18_purge_changes_no_answer() {
     let mut answers = Vec::new();
     for purges in [false, true] {
-        let world = world_with(Backend::Memory, Some(10)).await;
+        let world = world_with(Backend::Mirrored, Some(10)).await;
         let mut told = Vec::new();
         for round in 0..5 {
             let created = world.create("c", &format!(r#"{{"id":"{round}","n":{round}}}"#)).await.unwrap();
@@ -556,7 +557,7 @@ async fn ttl_18_purge_changes_no_answer() {
 #[tokio::test]
 async fn ttl_19_expiry_is_an_event() {
     for purges in [false, true] {
-        let world = World::new(Backend::Memory).await;
+        let world = World::new(Backend::Mirrored).await;
         let mut logged = definition_with_ttl("c", Some(10));
         logged.log_minutes = Some(60);
         let container = world.create_container(logged).await.unwrap();
@@ -604,7 +605,7 @@ async fn expiries(world: &World, name: &str) -> Vec<(String, u64)> {
 
 /// A world with a container `c` that keeps a log for ever.
 async fn world_with_log(ttl: Option<i64>) -> World {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let mut logged = definition_with_ttl("c", ttl);
     logged.log_minutes = Some(u32::MAX);
     world.create_container(logged).await.unwrap();
@@ -672,7 +673,7 @@ async fn ttl_19_expired_at_survives_many_changes() {
 /// 20. Remaining life is readable, and follows the rules of the moment.
 #[tokio::test]
 async fn ttl_20_remaining_life_is_readable() {
-    let world = world_with(Backend::Memory, Some(10)).await;
+    let world = world_with(Backend::Mirrored, Some(10)).await;
     let record = world.create("c", r#"{"id":"a"}"#).await.unwrap();
     let expires =
         |world: &World| world.engine().expires_at(&world.must_container("c"), &record).map(|at| at.seconds());
@@ -686,7 +687,7 @@ async fn ttl_20_remaining_life_is_readable() {
 /// 22. Metrics: purged, backlog and lag, per container.
 #[tokio::test]
 async fn ttl_22_backlog_and_lag_are_measured() {
-    let world = world_with(Backend::Memory, Some(10)).await;
+    let world = world_with(Backend::Mirrored, Some(10)).await;
     world.create("c", r#"{"id":"a"}"#).await.unwrap();
     world.create("c", r#"{"id":"b","ttl":15}"#).await.unwrap();
     world.advance(17);
@@ -706,7 +707,7 @@ async fn ttl_22_backlog_and_lag_are_measured() {
 /// 24. The clock of the time machine: frozen it stands, advanced it moves everything, and sleepers wake.
 #[tokio::test]
 async fn ttl_24_time_can_be_moved() {
-    let world = world_with(Backend::Memory, Some(3600)).await;
+    let world = world_with(Backend::Mirrored, Some(3600)).await;
     world.create("c", r#"{"id":"a"}"#).await.unwrap();
     let clock = world.engine().clock().clone();
     let wake_at = mayfly_engine::Timestamp::from_seconds(START + 3600);

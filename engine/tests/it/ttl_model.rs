@@ -124,6 +124,7 @@ async fn run(trace: &Trace, backend: Backend, background: Background) -> Result<
             for step in [Step::Purge, Step::BuildTick, Step::ReapTick] {
                 tracer.step(&step).await?;
             }
+            tracer.world().compact().await;
         }
     }
     Ok(tracer.answers().to_vec())
@@ -156,7 +157,7 @@ fn check(trace: &Trace, on_files: bool) -> Result<(), String> {
 fn check_log(trace: &Trace) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let traced = runtime.block_on(async {
-        let world = World::with_mass(Backend::Memory, 2).await;
+        let world = World::with_mass(Backend::Mirrored, 2).await;
         let mut tracer = Tracer::logged(world, trace.0).await?;
         for step in &trace.1 {
             tracer.step(step).await?;

@@ -16,7 +16,7 @@ use mayfly_testkit::world::{Backend, World, definition, text_id};
 const DOCUMENTS: usize = 6000;
 
 async fn world(slots: u32, partitions: usize) -> World {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let mut container = definition("c", "/p");
     container.default_ttl = Some(mayfly_engine::DefaultTtl::Never);
     container.indexing.excluded = vec!["/n/?".into()];

@@ -19,7 +19,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocumentBuf};
 use mayfly_engine::{AdjustableClock, Engine, Timestamp, ids::SeededIds};
 use mayfly_mongo::auth::{Accounts, Role};
 use mayfly_mongo::{Filters, Mongo, Options, Topology};
-use mayfly_storage::MemoryStore;
+use mayfly_testkit::{Backend, Ground};
 use mayfly_value::bson;
 
 use crate::literal;
@@ -39,20 +39,30 @@ pub trait Server {
 
 /// A server of its own, with a clock that stands still.
 pub struct Ours {
+    // In the order of dropping: tasks end before the store closes, and the store before its directory goes.
     runtime: tokio::runtime::Runtime,
     mongo: Arc<Mongo>,
     clock: Arc<AdjustableClock>,
+    ground: Arc<Ground>,
 }
 
 impl Ours {
     pub fn start() -> Self {
-        Self::on(Arc::new(MemoryStore::new()))
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self::on(Arc::new(runtime.block_on(Ground::new(Backend::Mirrored))))
     }
 
-    /// One that finds what another has stored.
-    pub fn on(store: Arc<MemoryStore>) -> Self {
+    /// One that knows nothing but what this one has stored.
+    pub fn restarted(self) -> Self {
+        let ground = self.ground.clone();
+        drop(self);
+        Self::on(ground)
+    }
+
+    fn on(ground: Arc<Ground>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let store = runtime.block_on(ground.open()).unwrap();
         let clock = Arc::new(AdjustableClock::frozen(Timestamp::from_seconds(START)));
         let engine = Engine::builder(store)
             .clock(clock.clone())
@@ -62,7 +72,7 @@ impl Ours {
         let accounts = Accounts::new("mayfly", Vec::new(), false, [7; 16]);
         let options =
             Options { topology: Topology::Router, advertise: "localhost".into(), test_commands: false };
-        Self { runtime, mongo: Mongo::new(engine, accounts, options), clock }
+        Self { runtime, mongo: Mongo::new(engine, accounts, options), clock, ground }
     }
 
     pub fn command(&self, command: &Document) -> Document {

@@ -1,9 +1,6 @@
 //! Change streams over a restart: a server that knows nothing but what is stored goes on where another was.
 
-use std::sync::Arc;
-
 use bson::{Bson, Document, doc};
-use mayfly_storage::MemoryStore;
 use mayfly_value::bson;
 
 use crate::commands::{Ours, Server};
@@ -88,15 +85,13 @@ fn life() -> (Vec<Document>, &'static str) {
 
 #[test]
 fn every_event_is_told_once_whichever_was_the_last_before_a_restart() {
-    let store = Arc::new(MemoryStore::new());
-    let first = Ours::on(store.clone());
+    let first = Ours::start();
     let stream = Stream::open(&first, None, doc! { "showExpandedEvents": true });
     let (commands, expected) = life();
     run(&first, &commands);
     let events = stream.take();
     assert_eq!(told(&events), expected);
-    drop(first);
-    let second = Ours::on(store);
+    let second = first.restarted();
     for place in 0..events.len() - 1 {
         let token = events[place].get_document("_id").unwrap().clone();
         let options = doc! { "showExpandedEvents": true, "resumeAfter": token };
@@ -109,8 +104,7 @@ fn every_event_is_told_once_whichever_was_the_last_before_a_restart() {
 
 #[test]
 fn what_is_made_after_a_restart_is_watched_from_its_beginning() {
-    let store = Arc::new(MemoryStore::new());
-    let first = Ours::on(store.clone());
+    let first = Ours::start();
     run(&first, &[insert("other", 0)]);
     let whole = Stream::open(&first, None, doc! {});
     let one = Stream::open(&first, Some("c"), doc! {});
@@ -118,8 +112,7 @@ fn what_is_made_after_a_restart_is_watched_from_its_beginning() {
     let events = whole.take();
     assert_eq!((told(&events), told(&one.take())), ("insert 1".to_owned(), String::new()));
     let token = events[0].get_document("_id").unwrap().clone();
-    drop(first);
-    let second = Ours::on(store);
+    let second = first.restarted();
     run(&second, &[insert("c", 2), insert("other", 3), insert("c", 4), doc! { "drop": "c" }]);
     let whole = Stream::open(&second, None, doc! { "resumeAfter": token.clone() });
     assert_eq!(told(&whole.take()), "insert 2, insert 3, insert 4, drop c");
@@ -140,8 +133,7 @@ fn a_collection_that_is_made_again_is_another_one() {
 
 #[test]
 fn nothing_is_noted_for_nobody() {
-    let store = Arc::new(MemoryStore::new());
-    let server = Ours::on(store);
+    let server = Ours::start();
     let (commands, _) = life();
     run(&server, &commands);
     let options = doc! { "showExpandedEvents": true, "startAtOperationTime": bson::Timestamp { time: 1, increment: 1 } };

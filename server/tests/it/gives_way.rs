@@ -18,7 +18,7 @@ const WRITE: Duration = Duration::from_micros(10);
 const DOCUMENTS: usize = 2000;
 
 async fn expired() -> World {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     world.create_container(definition_with_ttl("c", Some(1))).await.unwrap();
     for n in 0..DOCUMENTS {
         world.create("c", &format!(r#"{{"id":"{n}","a":1,"b":2,"c":3}}"#)).await.unwrap();

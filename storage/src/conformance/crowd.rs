@@ -108,6 +108,8 @@ pub async fn readers_see_whole_batches(store: Arc<dyn Store>) {
                 assert!(number >= last, "{number} after {last}");
                 last = number;
             }
+            let both = good(reader.get_both(&[large("a"), small("z")]).await);
+            assert_eq!(both[0], both[1], "two moments");
             let snapshot = good(reader.snapshot().await);
             let keys = [small("a"), small("m"), small("z"), large("a"), large("z")];
             let values = good(snapshot.get_many(&keys).await);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::store::{KEY_BYTES_MAX, MayHold};
+use crate::store::KEY_BYTES_MAX;
 
 pub async fn put_get_delete(store: Arc<dyn Store>) {
     let store = &*store;
@@ -54,57 +54,6 @@ pub async fn keys_are_ordered(store: Arc<dyn Store>) {
         found.reverse();
         assert_eq!(found, ordered);
     }
-}
-
-/// What is kept of a page is what a scan of the same page shows, and so is where to go on.
-pub async fn a_sieve_keeps_rows_of_the_same_page(store: Arc<dyn Store>) {
-    let keys: Vec<String> = (0..40).map(|n| format!("k{n:02}")).collect();
-    write(&*store, keys.iter().map(|key| (large(key), key.as_bytes()))).await;
-    commit(&*store, Batch { deletes: vec![large("k03"), large("k20")], ..Batch::default() }).await;
-    write(&*store, [(large("k07"), b"odd".as_slice())]).await;
-    let all = KeyRange::prefix(Space::Large, large("").slot, b"k".to_vec());
-    let snapshot = good(store.snapshot().await);
-    for direction in [Direction::Forward, Direction::Reverse] {
-        for limit in [rows(1), rows(10), rows(38), rows(100), PageLimit { rows: 100, bytes: 60 }] {
-            let page = good(snapshot.scan(&all, direction, limit).await);
-            let is_kept = |value: &[u8]| value == b"odd" || value.ends_with(b"5");
-            let may_hold =
-                |bytes: &[u8]| bytes.contains(&b'5') || bytes.windows(3).any(|some| some == b"odd");
-            for may_hold in [None, Some(&may_hold as &MayHold<'_>)] {
-                let mut met = Vec::new();
-                let mut keep = |key: &[u8], value: &[u8], is_possible: bool| {
-                    met.push((key.to_vec(), value.to_vec()));
-                    assert!(is_possible || (may_hold.is_some() && !is_kept(value)));
-                    is_possible && is_kept(value)
-                };
-                let sieved = good(snapshot.sieve(&all, direction, limit, may_hold, &mut keep).await);
-                let whole: Vec<_> =
-                    page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
-                assert_eq!((sieved.met, &met), (whole.len(), &whole));
-                let last = page.rows.last().map(|(key, _)| key.clone());
-                assert_eq!(sieved.cut_after, last.filter(|_| page.more));
-                let kept = page.rows.iter().filter(|(_, value)| is_kept(value));
-                assert_eq!(sieved.rows, kept.cloned().collect::<Vec<_>>());
-            }
-        }
-    }
-}
-
-/// Without a snapshot: the same rows as with one.
-pub async fn first_rows_as_they_are(store: Arc<dyn Store>) {
-    let all = KeyRange::prefix(Space::Small, small("").slot, b"k".to_vec());
-    assert!(good(store.peek(&all, 10).await).is_empty());
-    write(&*store, ["j", "k2", "k1", "k3", "l"].map(|key| (small(key), key.as_bytes()))).await;
-    for (limit, expected) in [(1, &["k1"][..]), (2, &["k1", "k2"]), (10, &["k1", "k2", "k3"])] {
-        let found = good(store.peek(&all, limit).await);
-        let keys: Vec<_> =
-            found.iter().map(|(key, _)| std::str::from_utf8(key).unwrap_or_default()).collect();
-        assert_eq!(keys, expected);
-        assert!(found.iter().all(|(key, value)| key == value), "each key has its own value");
-    }
-    commit(&*store, Batch { deletes: vec![small("k1")], ..Batch::default() }).await;
-    assert_eq!(good(store.peek(&all, 10).await).len(), 2);
-    assert!(store.peek(&all, 0).await.is_err());
 }
 
 pub async fn spaces_are_apart(store: Arc<dyn Store>) {
@@ -251,22 +200,6 @@ pub async fn get_many_keeps_order(store: Arc<dyn Store>) {
     let found: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
     assert_eq!(found, [Some(b"3".as_slice()), Some(b"2"), None, Some(b"1"), Some(b"2")]);
     assert!(good(snapshot.get_many(&[]).await).is_empty());
-}
-
-/// Two keys are read in the order they are asked for, whether they are there or not.
-pub async fn get_both_keeps_order(store: Arc<dyn Store>) {
-    write(&*store, [(small("a"), b"1".as_slice()), (small("b"), b"2"), (large("a"), b"3")]).await;
-    for (asked, expected) in [
-        ([large("a"), small("b")], [Some(b"3".as_slice()), Some(b"2")]),
-        ([small("b"), small("a")], [Some(b"2"), Some(b"1")]),
-        ([small("none"), small("a")], [None, Some(b"1")]),
-        ([small("a"), large("none")], [Some(b"1"), None]),
-        ([small("b"), small("b")], [Some(b"2"), Some(b"2")]),
-        ([large("none"), small("none")], [None, None]),
-    ] {
-        let found = good(store.get_both(&asked).await);
-        assert_eq!(found.each_ref().map(Option::as_deref), expected, "{asked:?}");
-    }
 }
 
 /// Keys of several slots live side by side, each found under its own. As callers promise, equal bytes have equal

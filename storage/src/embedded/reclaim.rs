@@ -41,7 +41,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    store::{Batch, KEY_BYTES_MAX, Key, Slot, Space, Urgency, Withered},
+    store::{Batch, KEY_BYTES_MAX, Key, Slot, Space, Urgency},
+    upkeep::Withered,
 };
 
 /// Holes in files of values that are worth a second merge, which moves keys and what lives in those files.

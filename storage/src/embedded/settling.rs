@@ -83,6 +83,7 @@ mod tests {
     use crate::{
         embedded::{EmbeddedOptions, EmbeddedStore},
         store::{Batch, Direction, Key, KeyRange, PageLimit, Put, Slot, Store},
+        upkeep::Upkeep,
     };
 
     const ROWS: u32 = 3000;
@@ -107,16 +108,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
         write(&store, 0..ROWS, &[1; 500]).await;
-        assert!(!store.settle().await.unwrap(), "it has just grown");
-        assert!(store.settle().await.unwrap());
+        assert!(!store.compact_when_idle().await.unwrap(), "it has just grown");
+        assert!(store.compact_when_idle().await.unwrap());
         assert_eq!(runs(&store), 1);
         write(&store, (0..ROWS).step_by(2), &[2; 900]).await;
-        store.settle().await.unwrap();
-        assert!(store.settle().await.unwrap());
+        store.compact_when_idle().await.unwrap();
+        assert!(store.compact_when_idle().await.unwrap());
         assert_eq!(runs(&store), 1);
         assert_eq!(store.trees.of.large.tree.active_memtable().size() / UNSETTLED_MIN, 0);
         for _ in 0..3 {
-            assert!(!store.settle().await.unwrap(), "nothing is left to do");
+            assert!(!store.compact_when_idle().await.unwrap(), "nothing is left to do");
         }
         let all = KeyRange { space: Space::Large, slot: Slot(0), start: vec![0], end: None };
         let snapshot = store.snapshot().await.unwrap();

@@ -229,6 +229,12 @@ impl View {
         Ok((keys, false))
     }
 
+    /// The first rows of `range`, at most `rows`.
+    pub fn first(&self, range: &KeyRange, rows: usize) -> Result<Vec<(Bytes, Bytes)>> {
+        let limit = PageLimit { rows, bytes: usize::MAX };
+        Ok(self.scan(range, Direction::Forward, limit)?.rows)
+    }
+
     fn get(&self, key: &Key) -> Result<Option<Bytes>> {
         self.moment.get_at(&self.at, key)
     }

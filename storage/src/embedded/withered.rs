@@ -13,7 +13,7 @@ use fjall::compaction::filter::{
 };
 use parking_lot::Mutex;
 
-use crate::store::{Space, Withered};
+use crate::{store::Space, upkeep::Withered};
 
 /// What is withered at present, for both trees.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Word of changes that concern all nodes, where the server passes it on: PostgreSQL's LISTEN and NOTIFY.
 //!
 //! A node that has changed rows of the common slot says so; the others look at once instead of with their next round. Other
-//! words are numbers, which mean something to whoever says and waits for them ([`crate::store::Store::say`]).
+//! words are numbers, which mean something to whoever says and waits for them ([`crate::peers::Peers::say`]).
 //!
 //! Nothing rests on it: word may be lost with a connection, and other members of the family do not know it. Whoever
 //! decides by old rows is refused all the same.

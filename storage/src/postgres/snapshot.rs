@@ -25,7 +25,7 @@ use super::{
 use crate::{
     Error, Result,
     batch::{check_key, check_scan},
-    store::{BoxFuture, Direction, Key, KeyRange, Page, PageLimit, Slot, Snapshot},
+    store::{BoxFuture, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved, Slot, Snapshot},
 };
 
 /// Rows that are asked for at a time: a page's limit of bytes cannot be told to the server.
@@ -222,5 +222,17 @@ impl Snapshot for PostgresSnapshot {
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>> {
         Box::pin(self.page(range, direction, limit))
+    }
+
+    /// All rows come over the network, so `may_hold` would save nothing.
+    fn sieve<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        _: Option<&'a MayHold<'_>>,
+        keep: &'a mut Keep<'_>,
+    ) -> BoxFuture<'a, Result<Sieved>> {
+        Box::pin(async move { Ok(Sieved::of(self.page(range, direction, limit).await?, keep)) })
     }
 }

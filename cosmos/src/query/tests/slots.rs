@@ -12,7 +12,7 @@ const DOCUMENTS: u64 = 400;
 
 /// Documents of many partitions, some of them equal in what they are sorted by, and some gone.
 async fn world(dice: &mut Dice) -> World {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let mut definition = definition("c", "/p");
     definition.default_ttl = Some(mayfly_engine::DefaultTtl::Never);
     let path = |path: &str, descending| CompositePath { path: path.into(), descending };

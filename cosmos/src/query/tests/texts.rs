@@ -148,7 +148,7 @@ async fn searches_by_words_give_the_answer_of_a_full_scan() {
     let (mut searches, mut rankings) = (0, 0);
     for seed in 0..cases() {
         let mut dice = Dice(seed ^ 0x7E87);
-        let world = World::new(Backend::Memory).await;
+        let world = World::new(Backend::Mirrored).await;
         container(&world, seed % 5 == 4).await;
         for n in 0..50 {
             put(&world, &a_document(&mut dice, n)).await;

@@ -96,7 +96,7 @@ async fn searches_by_vectors_give_the_answer_of_a_full_scan() {
     let mut used = 0;
     for seed in 0..cases() {
         let mut dice = Dice(seed ^ 0x7EC7);
-        let world = World::new(Backend::Memory).await;
+        let world = World::new(Backend::Mirrored).await;
         container(&world).await;
         for n in 0..60 {
             put(&world, &a_document(&mut dice, n)).await;
@@ -186,7 +186,7 @@ async fn rows(world: &World, text: &str) -> (Vec<String>, usize) {
 /// An explanation says which index is asked, and when none is.
 #[tokio::test]
 async fn explanations_name_the_index() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     many(&world, 3).await;
     let container = world.must_container("c");
     for (distance, indexes, access) in [
@@ -210,7 +210,7 @@ async fn explanations_name_the_index() {
 /// the filter refuses the nearest, the others are found all the same.
 #[tokio::test]
 async fn few_of_many_documents_are_read() {
-    let world = World::new(Backend::Memory).await;
+    let world = World::new(Backend::Mirrored).await;
     let count = 1300;
     many(&world, count).await;
     let vector = json!([0.5, 0.1, -0.9, 0.3, 0.2, 0.7, -0.2, 0.0, 0.5, 0.5, -0.5, 0.1, 0.9, -0.7, 0.4, 0.2]);
