@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{processes, query::prepared::Prepared};
@@ -129,8 +130,9 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         // To the server and not to `runuser` around it, which may have been started where signals are ignored.
         let file = std::fs::read_to_string(self.dir.path().join("data/postmaster.pid")).unwrap_or_default();
-        if let Some(pid) = file.lines().next() {
-            _ = Command::new("kill").args(["-INT", pid]).status();
+        let pid = file.lines().next().and_then(|line| line.parse().ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            _ = kill_process(pid, Signal::INT);
         }
         _ = self.server.wait();
     }

@@ -1,9 +1,9 @@
 //! `cargo xtask bench NAME [ARGS]`: builds and runs one benchmark. `docs/performance.md` says what they measure.
 
-use std::{ffi::OsString, path::Path, process::Command};
+use std::{ffi::OsString, path::Path};
 
 use crate::{
-    server,
+    needs, server,
     shell::{self, Result, cargo, failure, root},
 };
 
@@ -29,7 +29,8 @@ pub fn run_with(server: &Path, name: &str, arguments: &[&str]) -> Result<()> {
 }
 
 fn start(name: &str, prepared: &[OsString], arguments: &[&str]) -> Result<()> {
-    let mut command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
+    let command = cargo(&["run", "--release", "--package", "mayfly-bench", "--bin", name, "--"]);
+    let mut command = needs::with_node(command);
     shell::run(command.args(prepared).args(arguments))
 }
 
@@ -47,7 +48,7 @@ fn check_name(name: &str) -> Result<()> {
 /// The flag that names the JavaScript peer, where there is npm.
 fn peer() -> Vec<OsString> {
     let folder = root().join("bench/peer");
-    let mut npm = Command::new("npm");
+    let mut npm = needs::npm();
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
     if !folder.join("node_modules").is_dir() && shell::run(&mut npm).is_err() {
         println!("no npm, no peer");

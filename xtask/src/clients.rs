@@ -2,8 +2,7 @@
 //! release binary.
 //!
 //! Their tests are small on purpose: what the protocol means is tested with the Python and JavaScript SDKs (`sdk`); these
-//! show that clients with other habits get along. What is missing on the machine is installed with apt-get, as in
-//! `.ci/run`.
+//! show that clients with other habits get along.
 
 mod go;
 mod java;
@@ -17,11 +16,11 @@ use crate::{
 
 /// Installs the SDKs, starts the servers, runs the programs.
 pub fn run() -> Result<String> {
-    let (go, java) = (go::install()?, java::install()?);
+    let java = java::install()?;
     server::build()?;
     let servers = Servers::start("clients")?;
     let mut count = Count::default();
-    count.add(go.run(&servers)?);
+    count.add(go::run(&servers)?);
     count.add(java.run(&servers)?);
     count.add(rust::run(&servers)?);
     servers.stop()?;

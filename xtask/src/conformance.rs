@@ -11,6 +11,7 @@ mod rust;
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use crate::{
+    needs::{self, Need},
     server::{self, Server},
     shell::{Result, failure, root, target},
 };
@@ -34,6 +35,7 @@ pub fn run(suites: &[&str]) -> Result<()> {
     if let Some(unknown) = suites.iter().find(|name| **name != RUST && !known.contains_key(**name)) {
         return failure(format!("there is no suite `{unknown}`; there are: {QUICK}, {}", all().join(", ")));
     }
+    needs::have(&[Need::Python])?;
     server::build()?;
     let mut lines = Vec::new();
     let mut ended = Vec::new();

@@ -13,7 +13,9 @@ use std::{
 };
 
 use crate::{
-    machine, sdk,
+    machine,
+    needs::{self, Need},
+    sdk,
     server::{self, Server},
     shell::{self, Result, failure, root, target},
 };
@@ -36,6 +38,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
             "`--mongod` or `MONGOD` names the program mongod 8.2, or the address of one: host:port",
         );
     };
+    needs::have(&[Need::Python])?;
     let python = sdk::python_with(&root().join("tests/mongo-python/requirements.txt"), "mongo-python-venv")?;
     server::build()?;
     let (_running, address) = match Path::new(&mongod).is_file() {

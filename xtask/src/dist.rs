@@ -14,13 +14,11 @@ use std::{
 };
 
 use crate::{
-    bench, server,
-    shell::{Failure, Result, cargo, need, run, target},
+    bench,
+    needs::{self, Need, PROFILE_MERGER},
+    server,
+    shell::{Failure, Result, cargo, run, target},
 };
-
-/// What puts counts together, as Debian has it. One of a version that cannot read what the compiler counted says so.
-const MERGER: &str = "llvm-profdata-19";
-const MERGER_PACKAGE: &str = "llvm-19";
 
 /// What the counting binary is asked: each bench, shortly.
 const LESSONS: [(&str, &[&str]); 3] = [
@@ -60,15 +58,16 @@ fn compile(folder: &Path, what: &str, profile: &Path) -> Result<PathBuf> {
     Ok(folder.join(host).join("release").join(server::file_name()))
 }
 
-/// The compiler's own (`rustup component add llvm-tools`), or else Debian's.
+/// The compiler's own (`rustup component add llvm-tools`), or else Debian's. One of a version that cannot read what the
+/// compiler counted says so.
 fn merger() -> Result<PathBuf> {
     let (sysroot, host) = (compiler("--print=sysroot", "")?, compiler("-vV", "host: ")?);
     let own = Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/llvm-profdata");
     if own.is_file() {
         return Ok(own);
     }
-    need(MERGER, "--version", &[MERGER_PACKAGE])?;
-    Ok(MERGER.into())
+    needs::have(&[Need::ProfileMerger])?;
+    Ok(PROFILE_MERGER.into())
 }
 
 /// What the compiler says of itself on the first line that begins like this.

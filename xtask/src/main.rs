@@ -1,8 +1,11 @@
 //! Project tasks. `cargo xtask` without arguments lists them.
 //!
-//! One file per task, and six that they share: `shell` runs programs, `server` runs a Mayfly, `postgres` a PostgreSQL, `servers` those that suites
-//! of clients need, `client` speaks to one, `machine` is the door to the clock. A task prints the commands it runs, so that any step can be repeated by hand.
+//! One file per task, and eight that they share: `needs` says which programs the machine must have and installs them, `shell`
+//! runs programs, `signal` ends them, `server` runs a Mayfly, `postgres` a PostgreSQL, `servers` those that suites of clients
+//! need, `client` speaks to one, `machine` is the door to the clock. A task prints the commands it runs, so that any step can be
+//! repeated by hand.
 
+mod bare;
 mod bench;
 mod client;
 mod clients;
@@ -14,6 +17,7 @@ mod docs;
 mod machine;
 mod mongo;
 mod mongo_tools;
+mod needs;
 mod portal;
 mod postgres;
 mod scale;
@@ -21,13 +25,16 @@ mod sdk;
 mod server;
 mod servers;
 mod shell;
+mod signal;
 mod test;
 mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask test [GROUP]        all tests, or one group of them
+cargo xtask test [GROUP]        all tests, or one group of them; installs what they need
+cargo xtask test --bare [GROUP] the same in a bare Debian, made below target/bare: needs root
+cargo xtask needs [GROUP]       installs what the tests need, and runs none (--bare: there)
 cargo xtask conformance [SUITE] the tests that SDKs ship: all suites, or these
 cargo xtask differences [ARGS]  random commands to us and to a real MongoDB (--mongod PATH, --seed N, --rounds N)
 cargo xtask tidy                the rules of the house that no compiler keeps
@@ -46,6 +53,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match &words[..] {
+        ["test" | "needs", .., "--bare"] | ["test" | "needs", "--bare", _] => bare::run_in(&words),
+        ["needs"] => test::needs(None),
+        ["needs", group] => test::needs(Some(group)),
         ["test"] => test::all(),
         ["test", group] => test::group(group),
         ["conformance", suites @ ..] => conformance::run(suites),

@@ -7,9 +7,9 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use crate::{
-    sdk,
+    needs, sdk,
     server::{self, Server},
-    shell::{self, Result, root, run_tests, target},
+    shell::{Result, root, run_tests, target},
 };
 
 /// Installs the tools, starts two servers, carries everything from one to the other.
@@ -50,7 +50,8 @@ fn tools() -> Result<PathBuf> {
     sdk::install_javascript(&folder)?;
     let tools = folder.join("node_modules/distribution-linux-mongo-command-line-tools");
     // A package has no executable files.
-    let files = ["mongodump", "mongorestore", "mongoexport", "mongoimport"].map(|name| tools.join(name));
-    shell::run(Command::new("chmod").arg("+x").args(files))?;
+    for name in ["mongodump", "mongorestore", "mongoexport", "mongoimport"] {
+        needs::set_executable(&tools.join(name))?;
+    }
     Ok(tools)
 }

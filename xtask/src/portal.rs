@@ -3,11 +3,12 @@
 //! The built files are committed, so that building the server needs no Node; the group fails if they are not what the
 //! source builds.
 
-use std::{path::PathBuf, process::Command};
+use std::path::PathBuf;
 
 use crate::{
+    needs::{self, Need},
     sdk, server,
-    shell::{Result, need, root, run, run_tests},
+    shell::{Result, root, run, run_tests},
 };
 
 fn web() -> PathBuf {
@@ -15,11 +16,12 @@ fn web() -> PathBuf {
 }
 
 fn npm(script: &str) -> Result<()> {
-    run(Command::new("npm").args(["run", "--silent", script]).env("NO_COLOR", "1").current_dir(web()))
+    run(needs::npm().args(["run", "--silent", script]).env("NO_COLOR", "1").current_dir(web()))
 }
 
 /// Builds the files that the server embeds.
 pub fn build() -> Result<()> {
+    needs::have(&[Need::Node])?;
     sdk::install_javascript(&web())?;
     npm("types")?;
     npm("build")
@@ -31,13 +33,10 @@ pub fn test() -> Result<String> {
     npm("types")?;
     npm("unit")?;
     npm("check")?;
-    if std::env::var_os("CHROMIUM").is_none() {
-        need("chromium", "--version", &["chromium"])?;
-    }
     let binary = server::build()?;
     let folder = root().join("tests/portal");
     sdk::install_javascript(&folder)?;
-    let mut suite = Command::new("node");
+    let mut suite = needs::node();
     suite.args(["--test", "--test-reporter=spec", "--test-concurrency=1", "portal.test.js"]);
     suite.env("MAYFLY_BINARY", binary).current_dir(folder);
     Ok(run_tests(&mut suite, sdk::node)?.to_string())

@@ -1,4 +1,4 @@
-//! PostgreSQL servers of our own: installed if they are missing, made in a temporary folder, on loopback, gone at the end.
+//! PostgreSQL servers of our own: made in a temporary folder, on loopback, gone at the end.
 
 use std::{
     fs,
@@ -12,22 +12,19 @@ use crate::{
     machine,
     scale::certificates::Certificates,
     server::free_port,
-    shell::{Failure, Result, failure, need},
+    shell::{Failure, Result, failure},
+    signal::{self, Signal},
 };
 
 /// How often, a tenth of a second apart, a server that starts is asked whether it has: a minute, for busy machines.
 const ATTEMPTS: u32 = 600;
 
-/// The folder with `initdb` and `postgres`: that of the newest version that is installed, or will be.
+/// The folder with `initdb` and `postgres`: that of the newest version that is installed.
 pub fn programs() -> Result<PathBuf> {
-    if let Some(found) = installed() {
-        return Ok(found);
-    }
-    need("/usr/lib/postgresql/15/bin/postgres", "--version", &["postgresql-15"])?;
-    installed().ok_or_else(|| Failure("PostgreSQL was installed, but its programs are not there".into()))
+    installed().ok_or_else(|| Failure("PostgreSQL is not installed".into()))
 }
 
-fn installed() -> Option<PathBuf> {
+pub fn installed() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
     found.retain(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file());
@@ -53,7 +50,17 @@ impl Postgres {
         let folder = folder(name)?;
         let data = folder.join("data");
         let mut initdb = unprivileged(&programs.join("initdb"));
-        initdb.arg("-D").arg(&data).args(["-U", "mayfly", "-A", "trust", "--no-sync"]);
+        initdb.arg("-D").arg(&data).args([
+            "-U",
+            "mayfly",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale",
+            "C",
+            "--no-sync",
+        ]);
         let made = initdb.current_dir(&folder).output()?;
         if !made.status.success() {
             return failure(format!("initdb: {}", String::from_utf8_lossy(&made.stderr)));
@@ -176,15 +183,13 @@ impl Postgres {
 
     /// SIGKILL to the server itself; it gets no chance to do anything.
     pub fn kill(&self) -> Result<()> {
-        self.signal("-9")
+        self.signal(Signal::Kill)
     }
 
     /// To the server and not to `runuser` around it, which may have been started where signals are ignored.
-    fn signal(&self, signal: &str) -> Result<()> {
+    fn signal(&self, signal: Signal) -> Result<()> {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
-        let pid = pid.lines().next().unwrap_or_default().to_owned();
-        let told = Command::new("kill").args([signal, &pid]).status()?;
-        if told.success() { Ok(()) } else { failure("the server could not be signalled") }
+        signal::send(pid.lines().next().unwrap_or_default().parse()?, signal)
     }
 
     /// Makes a standby take writes.
@@ -197,7 +202,7 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         // It is gone already where it was killed; `runuser` ends with it either way.
-        let _ = self.signal("-INT");
+        let _ = self.signal(Signal::Interrupt);
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -214,8 +219,7 @@ pub fn folder(name: &str) -> Result<PathBuf> {
 
 /// PostgreSQL refuses to run as root; as root, its own user is taken.
 pub fn unprivileged(program: &Path) -> Command {
-    let id = Command::new("id").arg("-u").output().map(|output| output.stdout).unwrap_or_default();
-    if id.starts_with(b"0\n") {
+    if signal::is_root() {
         let mut command = Command::new("runuser");
         command.args(["-u", "postgres", "--"]).arg(program);
         return command;

@@ -9,9 +9,9 @@ use std::{
 };
 
 use crate::{
-    server,
+    needs, server,
     servers::Servers,
-    shell::{self, Count, Result, failure, root, run_tests, target},
+    shell::{self, Count, Result, root, run_tests, target},
 };
 
 /// Installs the SDKs, starts the servers, runs the suites.
@@ -50,12 +50,7 @@ pub fn python_with(requirements: &Path, name: &str) -> Result<PathBuf> {
     if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(python);
     }
-    let made = shell::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
-    if made.is_err() {
-        return failure(
-            "no Python environment: install Python 3.10 or later with its venv module, and try again",
-        );
-    }
+    shell::run(needs::python().args(["-m", "venv", "--clear"]).arg(&folder))?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
     shell::run(pip.arg(requirements))?;
@@ -70,18 +65,15 @@ pub fn install_javascript(folder: &Path) -> Result<()> {
     if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(());
     }
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder);
-    if shell::run(&mut npm).is_err() {
-        return failure("no JavaScript packages: install Node.js 20 or later with npm, and try again");
-    }
+    let mut npm = needs::npm();
+    shell::run(npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder))?;
     fs::write(installed, wanted)?;
     Ok(())
 }
 
 /// The tests of a folder, one file after the other.
 pub fn node_tests(folder: &Path) -> Result<Command> {
-    let mut suite = Command::new("node");
+    let mut suite = needs::node();
     suite.args(["--test", "--test-reporter=spec", "--test-concurrency=1"]).current_dir(folder);
     let files = fs::read_dir(folder)?.flatten().map(|file| file.file_name());
     let mut files: Vec<_> = files.filter(|name| name.to_string_lossy().ends_with(".test.js")).collect();

@@ -9,7 +9,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use crate::shell::{Failure, Result, cargo, failure, run, target};
+use crate::{
+    shell::{Failure, Result, cargo, failure, run, target},
+    signal::{self, Signal},
+};
 
 /// Names a binary to run instead of the release that is built otherwise.
 const BINARY: &str = "MAYFLY_BINARY";
@@ -89,7 +92,7 @@ impl Server {
 
     /// SIGTERM: it must end by itself, and well.
     pub fn stop(mut self) -> Result<()> {
-        run_quietly(Command::new("kill").arg(self.child.id().to_string()))?;
+        signal::send(self.child.id(), Signal::Terminate)?;
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { failure(format!("the server ended with {status}")) }
     }
@@ -120,9 +123,4 @@ pub fn free_port() -> Result<u16> {
         }
     }
     failure("there is no free port")
-}
-
-fn run_quietly(command: &mut Command) -> Result<()> {
-    let status = command.status()?;
-    if status.success() { Ok(()) } else { failure(format!("{:?}: {status}", command.get_program())) }
 }

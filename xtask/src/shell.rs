@@ -98,28 +98,6 @@ pub fn run_tests(command: &mut Command, mut count: impl FnMut(&str) -> Option<Co
     }
 }
 
-/// Installs Debian packages unless a program answers.
-pub fn need(program: &str, argument: &str, packages: &[&str]) -> Result<()> {
-    if Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success()) {
-        return Ok(());
-    }
-    println!("missing: {program}; installing {}", packages.join(" "));
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"));
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new(if is_root { "env" } else { "sudo" });
-        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--yes"]).args(arguments);
-        run(&mut command)
-    };
-    let installed = apt(&["update"]).and_then(|()| {
-        let install = ["install", "--no-install-recommends"];
-        apt(&[&install[..], packages].concat())
-    });
-    match installed {
-        Ok(()) => Ok(()),
-        Err(error) => failure(format!("{program} is missing and could not be installed: {error}")),
-    }
-}
-
 fn shown(command: &Command) -> String {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let words: Vec<_> = words

@@ -5,14 +5,17 @@ use std::time::Duration;
 use crate::{
     clients, conformance, crash, docs,
     machine::Stopwatch,
-    mongo, mongo_tools, portal, scale, sdk,
-    shell::{Count, Result, cargo, failure, run, run_tests},
+    mongo, mongo_tools,
+    needs::{self, Need},
+    portal, scale, sdk,
+    shell::{Count, Failure, Result, cargo, run, run_tests},
     tidy,
 };
 
 struct Group {
     name: &'static str,
     what: &'static str,
+    needs: &'static [Need],
     run: fn() -> Result<String>,
     runs: Runs,
 }
@@ -26,47 +29,83 @@ enum Runs {
     Asked,
 }
 
-const GROUPS: [Group; 11] = [
-    Group { name: "unit", what: "formatting, lints, tidy, all Rust tests", run: unit, runs: Runs::Always },
-    Group { name: "scripts", what: "golden scripts", run: scripts, runs: Runs::Within("unit") },
-    Group { name: "crash", what: "kill -9 under load, again and again", run: crash::run, runs: Runs::Always },
-    Group { name: "scale", what: "several nodes on PostgreSQL servers", run: scale::run, runs: Runs::Always },
+static GROUPS: [Group; 11] = [
+    Group {
+        name: "unit",
+        what: "formatting, lints, tidy, all Rust tests",
+        needs: &[Need::Rustfmt, Need::Clippy],
+        run: unit,
+        runs: Runs::Always,
+    },
+    Group { name: "scripts", what: "golden scripts", needs: &[], run: scripts, runs: Runs::Within("unit") },
+    Group {
+        name: "crash",
+        what: "kill -9 under load, again and again",
+        needs: &[],
+        run: crash::run,
+        runs: Runs::Always,
+    },
+    Group {
+        name: "scale",
+        what: "several nodes on PostgreSQL servers",
+        needs: &[Need::Postgres, Need::Python],
+        run: scale::run,
+        runs: Runs::Always,
+    },
     Group {
         name: "patroni",
         what: "nodes on a pair that Patroni fails over, minutes long",
+        needs: &[Need::Postgres, Need::Etcd, Need::Patroni],
         run: scale::patroni::run,
         runs: Runs::Asked,
     },
-    Group { name: "sdk", what: "the Python and JavaScript SDKs", run: sdk::run, runs: Runs::Always },
+    Group {
+        name: "sdk",
+        what: "the Python and JavaScript SDKs",
+        needs: &[Need::Python, Need::Node],
+        run: sdk::run,
+        runs: Runs::Always,
+    },
     Group {
         name: "mongo",
         what: "MongoDB's drivers for Python and JavaScript, mongoose",
+        needs: &[Need::Python, Need::Node],
         run: mongo::run,
         runs: Runs::Always,
     },
     Group {
         name: "mongo-tools",
         what: "mongodump, mongorestore, mongoexport, mongoimport",
+        needs: &[Need::Python, Need::Node],
         run: mongo_tools::run,
         runs: Runs::Asked,
     },
     Group {
         name: "clients",
         what: "the Java and Go SDKs, MongoDB's drivers for Java, Go and Rust",
+        needs: &[Need::Go, Need::Java, Need::Maven],
         run: clients::run,
         runs: Runs::Always,
     },
     Group {
         name: "conformance",
         what: "quick tests of the Python SDK's own",
+        needs: &[Need::Python],
         run: conformance::quick,
         runs: Runs::Always,
     },
-    Group { name: "portal", what: "the web portal, in a browser", run: portal::test, runs: Runs::Always },
+    Group {
+        name: "portal",
+        what: "the web portal, in a browser",
+        needs: &[Need::Node, Need::Chromium],
+        run: portal::test,
+        runs: Runs::Always,
+    },
 ];
 
-/// Every group, the quick ones first.
+/// Every group, the quick ones first. What cannot be had is said before any of them runs.
 pub fn all() -> Result<()> {
+    needs(None)?;
     let mut lines = Vec::new();
     for group in &GROUPS {
         match group.runs {
@@ -82,17 +121,31 @@ pub fn all() -> Result<()> {
 
 /// One group by name.
 pub fn group(name: &str) -> Result<()> {
-    let Some(group) = GROUPS.iter().find(|group| group.name == name) else {
-        let names: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
-        return failure(format!("there is no test group `{name}`; there are: {}", names.join(", ")));
-    };
-    println!("\n{}", timed(group)?);
+    println!("\n{}", timed(find(name)?)?);
     Ok(())
+}
+
+/// Installs what a group needs, or what all need that run when all are asked for.
+pub fn needs(name: Option<&str>) -> Result<()> {
+    if let Some(name) = name {
+        return needs::have(find(name)?.needs);
+    }
+    let all = GROUPS.iter().filter(|group| matches!(group.runs, Runs::Always));
+    needs::have(&all.flat_map(|group| group.needs).copied().collect::<Vec<_>>())
+}
+
+fn find(name: &str) -> Result<&'static Group> {
+    let found = GROUPS.iter().find(|group| group.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
+        Failure(format!("there is no test group `{name}`; there are: {}", names.join(", ")))
+    })
 }
 
 fn timed(group: &Group) -> Result<String> {
     println!("\n== {}: {}\n", group.name, group.what);
     let watch = Stopwatch::start();
+    needs::have(group.needs)?;
     let summary = (group.run)()?;
     Ok(format!("{:11} {summary} ({})", group.name, minutes(watch.elapsed())))
 }

@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::processes;
 
 /// Between two looks at a server that is starting or ending, and how many there are at most.
@@ -132,7 +134,7 @@ impl Server {
 impl Drop for Server {
     /// Asks it to end before it is made to: one that counts what it does writes that down at its end.
     fn drop(&mut self) {
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         for _ in 0..LOOKS_MAX {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use crate::{
     servers::Servers,
-    shell::{self, Count, Result, need, root, run_tests, target},
+    shell::{self, Count, Result, root, run_tests, target},
 };
 
 /// The compiled program with all it needs.
@@ -18,7 +18,6 @@ fn folder() -> PathBuf {
 
 /// Fetches the SDK and compiles.
 pub fn install() -> Result<Java> {
-    need("javac", "-version", &["openjdk-17-jdk-headless"])?;
     let (jars, classes) = (target().join("e2e-java/jars"), target().join("e2e-java/classes"));
     fetch(&jars)?;
     fs::create_dir_all(&classes)?;
@@ -37,7 +36,6 @@ fn fetch(jars: &PathBuf) -> Result<()> {
     if fs::read_to_string(&fetched).is_ok_and(|text| text == wanted) {
         return Ok(());
     }
-    need("mvn", "--version", &["maven"])?;
     if jars.exists() {
         fs::remove_dir_all(jars)?;
     }

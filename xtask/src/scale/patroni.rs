@@ -10,7 +10,7 @@ use std::{
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     time::Duration,
 };
 
@@ -25,7 +25,8 @@ use crate::{
     machine,
     postgres::{folder, programs, unprivileged},
     server,
-    shell::{Failure, Result, failure, need},
+    shell::{Result, failure},
+    signal::{self, Signal},
 };
 
 /// How often, a second apart, something that has to come is looked for. A lease lasts for 20 seconds.
@@ -34,9 +35,6 @@ const ATTEMPTS: u32 = 120;
 /// Fails over there and back under load.
 pub fn run() -> Result<String> {
     let programs = programs()?;
-    need("etcd", "--version", &["etcd-server"])?;
-    // Debian's, for its interpreter: PostgreSQL's user can run it wherever ours is.
-    need("patroni", "--version", &["patroni", "python3-etcd"])?;
     server::build()?;
     let etcd = Etcd::start()?;
     let mut first = Member::new("a", &etcd, &programs)?;
@@ -183,13 +181,13 @@ impl Member {
     }
 
     /// The number of the PostgreSQL's process.
-    fn postgres(&self) -> Result<String> {
+    fn postgres(&self) -> Result<u32> {
         let file = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
         let number = file.lines().next().unwrap_or_default().to_owned();
         // A number in an old file may be somebody else's by now.
         let command = fs::read_to_string(format!("/proc/{number}/cmdline"))?;
         match command.contains(&*self.folder.to_string_lossy()) {
-            true => Ok(number),
+            true => Ok(number.parse()?),
             false => failure("PostgreSQL does not run"),
         }
     }
@@ -199,9 +197,9 @@ impl Member {
         let postgres = self.postgres()?;
         let Some(mut process) = self.process.take() else { return failure("it does not run") };
         let patroni = child_or_self(process.id());
-        let told = Command::new("kill").args(["-9", &patroni.to_string(), &postgres]).status()?;
+        let told = (signal::send(patroni, Signal::Kill), signal::send(postgres, Signal::Kill));
         process.wait()?;
-        if told.success() { Ok(()) } else { Err(Failure("the leader could not be killed".into())) }
+        told.0.and(told.1)
     }
 }
 
@@ -213,7 +211,7 @@ impl Drop for Member {
         }
         // It has taken its file with it, unless Patroni was gone before.
         if let Ok(postgres) = self.postgres() {
-            let _ = Command::new("kill").args(["-9", &postgres]).status();
+            let _ = signal::send(postgres, Signal::Kill);
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -221,7 +219,7 @@ impl Drop for Member {
 
 /// Ends a process that was started as another user, and waits for it.
 fn end(process: &mut Child) {
-    let _ = Command::new("kill").arg(child_or_self(process.id()).to_string()).status();
+    let _ = signal::send(child_or_self(process.id()), Signal::Terminate);
     let _ = process.wait();
 }
 
