@@ -127,10 +127,26 @@ impl AdjustableClock {
         });
     }
 
+    /// Moves the clock forward to `at`, unless it is there already. A clock that is new, over a store that was used up to
+    /// `at` by one that had been moved, goes on from there.
+    pub fn catch_up(&self, at: Timestamp) {
+        self.change(|state, machine| match state {
+            _ if state.read(machine) >= at => state,
+            Adjustment::Running { .. } => Adjustment::Running { shift_ms: shift(at, machine) },
+            Adjustment::Frozen { .. } => Adjustment::Frozen { at },
+        });
+    }
+
+    /// How far this clock is ahead of the machine's.
+    pub fn ahead_of_machine(&self) -> Duration {
+        let machine = SystemClock.now();
+        Duration::from_millis(self.state.lock().read(machine).0.saturating_sub(machine.0))
+    }
+
     /// Sets the clock, also backwards. It goes on running, or standing still, as it did.
     pub fn set(&self, to: Timestamp) {
         self.change(|state, machine| match state {
-            Adjustment::Running { .. } => Adjustment::Running { shift_ms: to.0 as i64 - machine.0 as i64 },
+            Adjustment::Running { .. } => Adjustment::Running { shift_ms: shift(to, machine) },
             Adjustment::Frozen { .. } => Adjustment::Frozen { at: to },
         });
     }
@@ -142,9 +158,7 @@ impl AdjustableClock {
 
     /// Lets the clock run on from where it is.
     pub fn resume(&self) {
-        self.change(|state, machine| Adjustment::Running {
-            shift_ms: state.read(machine).0 as i64 - machine.0 as i64,
-        });
+        self.change(|state, machine| Adjustment::Running { shift_ms: shift(state.read(machine), machine) });
     }
 
     /// Whether the clock stands still.
@@ -159,6 +173,11 @@ impl AdjustableClock {
         }
         self.changed.send_replace(());
     }
+}
+
+/// What has to be added to the machine's time to get `to`.
+fn shift(to: Timestamp, machine: Timestamp) -> i64 {
+    to.0 as i64 - machine.0 as i64
 }
 
 impl Adjustment {
@@ -218,4 +237,25 @@ impl Stopwatch {
 /// A short pause by the machine's timer, for background work that gives way. Not a deadline.
 pub async fn pause(duration: Duration) {
     tokio::time::sleep(duration).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_catches_up_and_never_falls_back() {
+        let clock = AdjustableClock::frozen(Timestamp::from_seconds(100));
+        clock.catch_up(Timestamp::from_seconds(90));
+        assert_eq!(clock.now(), Timestamp::from_seconds(100));
+        clock.catch_up(Timestamp::from_seconds(110));
+        assert_eq!((clock.now(), clock.is_frozen()), (Timestamp::from_seconds(110), true));
+
+        let clock = AdjustableClock::running();
+        let year = Duration::from_secs(365 * 86_400);
+        let at = SystemClock.now().plus(year);
+        clock.catch_up(at);
+        assert!(clock.now() >= at && !clock.is_frozen());
+        assert!(clock.ahead_of_machine().abs_diff(year) < Duration::from_secs(60));
+    }
 }

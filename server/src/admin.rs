@@ -16,7 +16,7 @@
 //!
 //! The key goes in `authorization: Bearer <account key>`, or the read-only key for what changes nothing.
 
-mod clock;
+pub mod clock;
 mod insight;
 mod mongo;
 mod ttl;

@@ -8,7 +8,7 @@
 use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use mayfly_cosmos::{Cosmos, Options, Served, auth::Keys};
+use mayfly_cosmos::{Cosmos, Options, Served, auth::Keys, http_date};
 use mayfly_engine::{
     AdjustableClock, Clock, Engine, Error, Purged, SystemClock, aside,
     clock::{Stopwatch, pause},
@@ -29,7 +29,7 @@ use tokio::sync::Notify;
 use parking_lot::Mutex;
 
 use crate::{
-    admin,
+    admin::{self, clock::spelled},
     backend::{Answer, Asked, Backend, BackendError},
     config::Config,
     data_dir, disk,
@@ -126,7 +126,7 @@ impl Backend for Node {
         if shared.is_some() {
             engine.enlist().await.map_err(cannot_open)?;
         }
-        settle(&engine).await;
+        settle(&engine, dev_clock.as_deref()).await?;
         Ok(Self {
             cosmos: Cosmos::new(
                 engine.clone(),
@@ -361,6 +361,11 @@ impl Node {
         pause(samples::EVERY.max(looked * LOOK_REST)).await;
     }
 
+    /// Whether what is stored, and the time with it, outlives the server.
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.store_path.is_some() || self.shared.is_some()
+    }
+
     /// What is free where the store is.
     pub(crate) fn disk_free_bytes(&self) -> Option<u64> {
         self.store_path.as_deref().and_then(disk::free_bytes)
@@ -458,18 +463,36 @@ fn cannot_open(error: Error) -> BackendError {
     BackendError(format!("the data cannot be read: {error}. Run `mayfly check` on a copy of the directory"))
 }
 
-/// Waits until the clock has caught up with the time that was told before a crash: two seconds at most. A clock that is
-/// further behind was set back, and time then stands still until it has caught up.
-async fn settle(engine: &Engine) {
+/// Lets time go on where this data was left, and says so if that is far from the machine's time.
+///
+/// A clock that can be moved goes on at once, from the latest time that was told. The machine's clock has to get there
+/// first: shortly after a crash, but years later if the data was moved ahead, and until then time stands still.
+async fn settle(engine: &Engine, dev_clock: Option<&AdjustableClock>) -> Result<(), BackendError> {
+    if let Some(clock) = dev_clock {
+        clock.catch_up(engine.now().await.map_err(cannot_open)?);
+        let ahead = clock.ahead_of_machine();
+        if ahead > SETTLE_MAX {
+            tracing::warn!(
+                "time goes on where this data was left: {} ahead of the machine's clock",
+                spelled(ahead)
+            );
+        }
+        return Ok(());
+    }
     let ahead = engine.ahead_of_clock();
     if ahead > SETTLE_MAX {
+        let until = http_date::format(engine.now().await.map_err(cannot_open)?.seconds());
         tracing::warn!(
             seconds = ahead.as_secs(),
-            "the machine's clock is behind the last time this data was used; time stands still until it catches up"
+            "THE TIME OF THIS DATA IS {} AHEAD OF THE MACHINE'S CLOCK. It was moved with --dev-clock, or the machine's \
+             clock was set back. Time never goes back: it stands still, and nothing more expires, until {until}. \
+             With --dev-clock it goes on at once; a new data directory begins with the machine's time",
+            spelled(ahead)
         );
     } else if !ahead.is_zero() {
         pause(ahead).await;
     }
+    Ok(())
 }
 
 impl MetricsSource for Node {

@@ -11,7 +11,7 @@ import { Shortcuts, useShortcuts } from "./pages/shortcuts";
 import { Tree } from "./pages/tree";
 import { shortDuration } from "./lib/duration";
 import { utc } from "./lib/format";
-import { clock, now } from "./state/clock";
+import { clock, now, standsStill } from "./state/clock";
 import { catalogError } from "./state/catalog";
 import { isDark, theme } from "./state/prefs";
 import { go, href, route, withParams } from "./state/route";
@@ -65,8 +65,8 @@ function Bar() {
       <span class="grow" />
       {who?.kind === "token" && <span class="badge warn" title="This token ends then">Token · {shortDuration(Math.max(0, who.expiresAt - Date.now() / 1000))} left</span>}
       {readOnly.value && <span class="badge warn">Read-only</span>}
-      <span class={state?.frozen ? "server-clock frozen" : "server-clock"} title="The server's clock">
-        <Icon name="clock" /> <time>{utc(now.value)}</time>{state?.frozen && " · frozen"}
+      <span class={state?.frozen || standsStill(state) ? "server-clock frozen" : "server-clock"} title="The server's clock">
+        <Icon name="clock" /> <time>{utc(now.value)}</time>{state?.frozen ? " · frozen" : standsStill(state) && " · stands still"}
       </span>
       <Button
         kind="quiet"

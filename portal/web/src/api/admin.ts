@@ -71,6 +71,10 @@ export interface ClockState {
   unixSeconds: number;
   adjustable: boolean;
   frozen: boolean;
+  /** How long a clock that is behind needs to catch up; time stands still meanwhile. */
+  standsStillSeconds: number;
+  /** What moving it has done that cannot be undone. */
+  warning?: string;
 }
 
 export interface Explanation {

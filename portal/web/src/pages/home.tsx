@@ -7,7 +7,7 @@ import { ApiError } from "../api/http";
 import { exactDuration, parseDuration, shortDuration } from "../lib/duration";
 import { bytes, count, plural, utc } from "../lib/format";
 import { databases, refreshCatalog } from "../state/catalog";
-import { clock, now, tellClock } from "../state/clock";
+import { clock, now, standsStill, tellClock } from "../state/clock";
 import { href, inContainer, go, withParams } from "../state/route";
 import { credential, readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
@@ -86,7 +86,9 @@ function ServerClock() {
   const seconds = parseDuration(step);
   const move = async (change: Parameters<typeof moveClock>[0]): Promise<void> => {
     try {
-      tellClock(await moveClock(change));
+      const moved = await moveClock(change);
+      tellClock(moved);
+      if (moved.warning) toast({ tone: "plain", text: moved.warning, lasts: 12_000 });
       await refreshCatalog();
     } catch (error) {
       failed("The clock did not move", error);
@@ -96,6 +98,12 @@ function ServerClock() {
     <section class="card stack" aria-labelledby="clock">
       <h2 id="clock">Server clock</h2>
       <div class="big-clock mono">{utc(now.value)}</div>
+      {state && standsStill(state) && (
+        <Notice tone="warn" title="Time stands still">
+          The time of this data is {shortDuration(state.standsStillSeconds)} ahead of the machine's clock. Nothing expires until that has caught up; with{" "}
+          <code>--dev-clock</code> time goes on at once.
+        </Notice>
+      )}
       {state?.adjustable ? (
         <>
           <p class="small faint">This server was started with <code>--dev-clock</code>: its time can be moved forward, to see things expire without waiting.</p>

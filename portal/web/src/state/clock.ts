@@ -25,8 +25,14 @@ export function noteServerDate(date: string | null): void {
   }
 }
 
+/** A clock that is this far behind was set back, or the data was moved ahead; a second or two follow every crash. */
+const STANDS_STILL_MIN = 3;
+
+/** Whether the server's time does not go on by itself. */
+export const standsStill = (state: ClockState | null): boolean => (state?.standsStillSeconds ?? 0) >= STANDS_STILL_MIN;
+
 export function serverSeconds(): number {
-  return clock.value?.frozen ? told.seconds : told.seconds + (performance.now() - told.at) / 1000;
+  return clock.value?.frozen || standsStill(clock.value) ? told.seconds : told.seconds + (performance.now() - told.at) / 1000;
 }
 
 function tick(): void {

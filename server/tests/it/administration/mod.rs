@@ -3,6 +3,7 @@
 mod insight;
 mod load;
 mod mongo;
+mod time_machine;
 mod ttl_command;
 mod ttl_indexes;
 
@@ -16,6 +17,7 @@ use mayfly_server::connection::Scheme;
 use mayfly_server::listen::Limits;
 use mayfly_server::node::Node;
 use serde_json::Value;
+use std::path::Path;
 
 /// A key that may only read.
 const READ_ONLY_KEY: &str = "cmVhZGluZyBvbmx5";
@@ -40,6 +42,14 @@ impl Administered {
             it.ok("POST", "clock", r#"{"freeze":true}"#).await;
         }
         it
+    }
+
+    /// A server on files, whose clock nobody has touched.
+    async fn on_files(directory: &Path, toml: &str) -> Administered {
+        let toml = format!("data-dir = '{}'\n{toml}", directory.display());
+        let server = start_with::<Node>(&toml, Limits::default()).await;
+        while server.get("/ready").await.0 != 200 {}
+        Administered { server, signer: Signer::new() }
     }
 
     /// Asks with a key, or none.
