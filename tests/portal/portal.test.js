@@ -5,6 +5,7 @@ import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { collectionTests } from "./collections.js";
 import { KEY, READ_ONLY_KEY, axe, comesTo, newPage, startBrowser, startServer } from "./harness.js";
+import { draftTests } from "./drafts.js";
 import { homeTests } from "./home.js";
 import { itemTests } from "./items.js";
 import { queryTests } from "./queries.js";
@@ -330,6 +331,7 @@ test("nothing is loaded from elsewhere, and the policy forbids it", async () => 
 const tools = { server: () => server, database: () => database, container, open, done, rows, editor, write };
 homeTests(tools);
 ttlTests(tools);
+draftTests(tools);
 itemTests(tools);
 queryTests(tools);
 collectionTests(tools);

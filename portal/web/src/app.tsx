@@ -1,7 +1,7 @@
 // The frame: bar, tree, and the page that the address names.
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { NewContainer, NewDatabase } from "./pages/create";
 import { ContainerPage } from "./pages/container";
 import { Home } from "./pages/home";
@@ -10,13 +10,14 @@ import { SignIn } from "./pages/signin";
 import { Shortcuts, useShortcuts } from "./pages/shortcuts";
 import { Tree } from "./pages/tree";
 import { shortDuration } from "./lib/duration";
-import { utc } from "./lib/format";
+import { plural, utc } from "./lib/format";
 import { clock, now, standsStill } from "./state/clock";
 import { catalogError } from "./state/catalog";
+import { drafted } from "./state/drafts";
 import { isDark, theme } from "./state/prefs";
 import { go, href, route, withParams } from "./state/route";
 import { credential, endSession, isAdministrator, readOnly } from "./state/session";
-import { Button, Empty } from "./ui/controls";
+import { Button, Dialog, Empty } from "./ui/controls";
 import { Icon, Mark } from "./ui/icons";
 import { Toasts } from "./ui/toasts";
 
@@ -74,8 +75,28 @@ function Bar() {
         label={isDark.value ? "Light colours" : "Dark colours"}
         onClick={() => (theme.value = isDark.value ? "light" : "dark")}
       />
-      <Button kind="quiet" icon="out" label="Sign out" onClick={() => endSession(null)} />
+      <SignOut />
     </header>
+  );
+}
+
+/** Drafts end with the session, so it asks if there are any. */
+function SignOut() {
+  const [asking, setAsking] = useState(false);
+  const number = drafted.value.size;
+  return (
+    <>
+      <Button kind="quiet" icon="out" label="Sign out" onClick={() => (number > 0 ? setAsking(true) : endSession(null))} />
+      {asking && (
+        <Dialog title={`${plural(number, "draft")} not saved`} onClose={() => setAsking(false)}>
+          <p>Drafts are kept for this session only. Signing out discards {number === 1 ? "it" : "them"}.</p>
+          <div class="row end wrap">
+            <Button onClick={() => setAsking(false)}>Stay</Button>
+            <Button kind="danger" onClick={() => endSession(null)}>Discard and sign out</Button>
+          </div>
+        </Dialog>
+      )}
+    </>
   );
 }
 

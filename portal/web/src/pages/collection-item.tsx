@@ -12,6 +12,8 @@ import type { Json } from "../lib/life";
 import { indented, newObjectId, textAt, withId } from "../lib/rawjson";
 import { refreshCatalog } from "../state/catalog";
 import { now } from "../state/clock";
+import { documentKey } from "../state/deletions";
+import { draftOf, dropDraft, forgetGone, putDraft } from "../state/drafts";
 import { go, withParams } from "../state/route";
 import { readOnly } from "../state/session";
 import { toast } from "../state/toasts";
@@ -29,6 +31,8 @@ interface Props {
   onWritten: (row: Row) => void;
   onDelete: (row: Row) => void;
 }
+
+const FIRST_TEXT = '{\n  "name": ""\n}';
 
 /** A document as the server wrote it, and its row. */
 interface Stored {
@@ -48,27 +52,55 @@ const sameId = (a: string, b: string): boolean => JSON.stringify(JSON.parse(a)) 
 
 export function DocumentPanel({ name, id, indexes, onClose, onWritten, onDelete }: Props) {
   const [stored, setStored] = useState<Stored | null>(null);
-  const [text, setText] = useState(id === null ? '{\n  "name": ""\n}' : "");
+  const key = id === null ? `${name.db}\n${name.coll}\nnew` : documentKey(name, id);
+  const [text, setText] = useState(id === null ? (draftOf(key)?.text ?? FIRST_TEXT) : "");
+  /** The stored text that this one is an edit of. Not the latest, where a draft was found that is older. */
+  const [base, setBase] = useState<string | null>(null);
   const [gone, setGone] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const [conflict, setConflict] = useState<Stored | null>(null);
   const [busy, setBusy] = useState(false);
 
   const show = (fresh: Stored | null): void => {
+    if (fresh === null) forgetGone(key);
+    else dropDraft(key);
+    setBase(fresh?.text ?? null);
     setGone(fresh === null);
     setStored(fresh);
     setProblem(null);
     setConflict(null);
     if (fresh !== null) setText(indented(fresh.text));
   };
+  const open = (fresh: Stored | null): void => {
+    const draft = draftOf(key);
+    if (fresh === null || draft === null || draft.text === indented(fresh.text)) return show(fresh);
+    setStored(fresh);
+    setBase(draft.base);
+    setText(draft.text);
+    putDraft(key, { ...draft, deadline: fresh.row.fate.expiresAt });
+  };
   // Another rule gives another end.
   const rules = JSON.stringify(indexes);
   useEffect(() => {
-    if (id !== null) load(name, id).then((fresh) => (stored === null ? show(fresh) : setStored(fresh)), setProblem);
+    if (id !== null) load(name, id).then((fresh) => (stored === null ? open(fresh) : setStored(fresh)), setProblem);
   }, [id, rules]);
 
   const wrong = problemIn(text, id);
-  const changed = id === null || (stored !== null && text !== indented(stored.text));
+  const dirty = id === null ? text !== FIRST_TEXT : stored !== null && text !== indented(stored.text);
+  const changed = id === null || dirty;
+  const edit = (text: string): void => {
+    setText(text);
+    if (text === (stored === null ? FIRST_TEXT : indented(stored.text))) dropDraft(key);
+    else putDraft(key, { label: id === null ? "New item" : cell(shown(JSON.parse(id) as Json)), text, base: base ?? "", deadline: stored?.row.fate.expiresAt ?? null });
+  };
+  // Its time comes while it is being edited: what was typed goes with it.
+  const deadline = stored?.row.fate.expiresAt ?? null;
+  const over = dirty && deadline !== null && deadline <= now.value;
+  useEffect(() => {
+    if (!over) return;
+    forgetGone(key);
+    setText("");
+  }, [over]);
 
   /** Writes, and shows what is there afterwards. */
   const writing = async (work: () => Promise<string | null>): Promise<void> => {
@@ -96,6 +128,7 @@ export function DocumentPanel({ name, id, indexes, onClose, onWritten, onDelete 
       if (id === null) {
         const document = withId(text, newObjectId(now.value, crypto.getRandomValues(new Uint8Array(8))));
         await insertDocument(name, document);
+        dropDraft(key);
         const [row] = await rowsOf(name, [JSON.parse(document) as Json]);
         if (row) {
           onWritten(row);
@@ -104,7 +137,7 @@ export function DocumentPanel({ name, id, indexes, onClose, onWritten, onDelete 
         }
         return null;
       }
-      if ((await replaceDocument(name, id, overwrite ? null : (stored?.text ?? null), text)) === 0) {
+      if ((await replaceDocument(name, id, overwrite ? null : base, text)) === 0) {
         const theirs = await load(name, id);
         if (theirs === null) show(null);
         else setConflict(theirs);
@@ -119,17 +152,19 @@ export function DocumentPanel({ name, id, indexes, onClose, onWritten, onDelete 
       <ItemFrame
         title={id === null ? "" : cell(shown(JSON.parse(id) as Json))}
         isNew={id === null}
-        gone={gone}
+        gone={gone || over}
         copy={stored === null ? null : indented(stored.text)}
         text={text}
-        onText={setText}
+        onText={edit}
         wrong={wrong}
         changed={changed}
+        dirty={dirty}
+        stale={stored !== null && dirty && base !== stored.text ? () => setConflict(stored) : null}
         busy={busy}
         problem={problem}
         note={id === null ? "Without an _id, one is made." : 'Extended JSON: types other than JSON\'s are written as { "$date": … }.'}
         onSave={() => void save()}
-        onDiscard={() => stored !== null && setText(indented(stored.text))}
+        onDiscard={() => (stored === null ? (dropDraft(key), setText(FIRST_TEXT)) : show(stored))}
         onDelete={() => stored !== null && onDelete(stored.row)}
         onClose={onClose}
       >

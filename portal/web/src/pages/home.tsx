@@ -11,7 +11,7 @@ import { clock, now, standsStill, tellClock } from "../state/clock";
 import { href, inContainer, go, withParams } from "../state/route";
 import { credential, readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
-import { Button, Failure, inputValue } from "../ui/controls";
+import { Button, Failure, Notice, inputValue } from "../ui/controls";
 import { useEvery, useLoad } from "../ui/load";
 import { Connect, ConnectMongo } from "./connect";
 

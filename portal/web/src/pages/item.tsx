@@ -9,6 +9,9 @@ import { exactDuration } from "../lib/duration";
 import { utc } from "../lib/format";
 import { type Item, type Json, lifeOf, lifeWords } from "../lib/life";
 import { refreshCatalog } from "../state/catalog";
+import { now } from "../state/clock";
+import { deletionKey } from "../state/deletions";
+import { draftOf, dropDraft, forgetGone, putDraft } from "../state/drafts";
 import { go, inContainer } from "../state/route";
 import { isAdministrator, readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
@@ -44,24 +47,56 @@ function draftFor(paths: string[]): string {
 
 export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDelete }: Props) {
   const [item, setItem] = useState<Item | null>(null);
-  const [text, setText] = useState(() => (itemRef ? "" : draftFor(container.partitionKey)));
+  const isNew = itemRef === null;
+  const key = isNew ? `${name.db}\n${name.coll}\nnew` : deletionKey(name, itemRef);
+  const [text, setText] = useState(() => (isNew ? (draftOf(key)?.text ?? draftFor(container.partitionKey)) : ""));
+  /** The version that the text is an edit of. Not the stored one, where a draft was found that is older. */
+  const [base, setBase] = useState("");
   const [problem, setProblem] = useState<unknown>(null);
   const [conflict, setConflict] = useState<Item | null>(null);
   const [busy, setBusy] = useState(false);
-  const isNew = itemRef === null;
 
   const show = (item: Item): void => {
+    dropDraft(key);
     setItem(item);
+    setBase(item._etag);
     setText(pretty(item));
     setProblem(null);
     setConflict(null);
   };
+  const open = (item: Item): void => {
+    const draft = draftOf(key);
+    if (draft === null || draft.text === pretty(item)) return show(item);
+    setItem(item);
+    setBase(draft.base);
+    setText(draft.text);
+    putDraft(key, { ...draft, deadline: deadlineOf(item) });
+  };
+  const deadlineOf = (item: Item): number | null => lifeOf(item, container.defaultTtl).deadline;
   useEffect(() => {
-    if (itemRef) readItem(name, itemRef).then(({ value }) => show(value), setProblem);
+    if (itemRef)
+      readItem(name, itemRef).then(({ value }) => open(value), (error: unknown) => {
+        if (isGone(error)) forgetGone(key);
+        setProblem(error);
+      });
   }, [itemRef?.id, itemRef?.partitionKey]);
 
   const parsed = parse(text);
-  const changed = isNew || (item !== null && text !== pretty(item));
+  const dirty = isNew ? text !== draftFor(container.partitionKey) : item !== null && text !== pretty(item);
+  /** Keeps a text as the draft it is, for this version of the item. */
+  const edit = (text: string, item: Item | null, base: string): void => {
+    setText(text);
+    if (text === (item ? pretty(item) : draftFor(container.partitionKey))) dropDraft(key);
+    else putDraft(key, { label: isNew ? "New item" : itemRef.id, text, base, deadline: item && deadlineOf(item) });
+  };
+  // Its time comes while it is being edited: what was typed goes with it.
+  const deadline = item && deadlineOf(item);
+  const over = dirty && !isNew && deadline !== null && deadline <= now.value;
+  useEffect(() => {
+    if (!over) return;
+    forgetGone(key);
+    setText("");
+  }, [over]);
 
   const save = async (etag?: string): Promise<void> => {
     if (readOnly.value || busy) return;
@@ -71,12 +106,13 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
     try {
       if (isNew) {
         const { value } = await createItem(name, parsed, container.partitionKey);
+        dropDraft(key);
         onWritten(value);
         toast({ tone: "good", text: `Made “${value.id}”` });
         const ref = refOf(value, container.partitionKey);
         go(inContainer(name.db, name.coll, "items", { item: ref.id, pk: ref.partitionKey }));
       } else if (item) {
-        const { value } = await replaceItem(name, itemRef, text, etag ?? item._etag);
+        const { value } = await replaceItem(name, itemRef, text, etag ?? base);
         show(value);
         onWritten(value);
         toast({ tone: "good", text: `Saved “${value.id}”` });
@@ -97,9 +133,18 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
     setBusy(true);
     try {
       const { value } = operations.length > 0 ? await patchItem(name, itemRef, operations, item._etag) : await replaceItem(name, itemRef, pretty(item), item._etag);
-      show(value);
+      const merged = dirty ? withTtlOf(text, value) : null;
+      if (!dirty) show(value);
+      else setItem(value);
+      if (merged !== null && base === item._etag) {
+        setBase(value._etag);
+        edit(merged, value, value._etag);
+      } else if (dirty) {
+        // An edit that cannot be put together with this change stays one of the older version: saving it asks.
+        edit(text, value, base);
+      }
       onWritten(value);
-      toast({ tone: "good", text: done });
+      toast({ tone: "good", text: dirty ? `${done}. Your changes are not saved yet` : done });
     } catch (error) {
       if (error instanceof ApiError && error.status === 412) await readItem(name, itemRef).then(({ value }) => setConflict(value), setProblem);
       else failed("The item was not changed", error);
@@ -108,7 +153,8 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
     }
   };
 
-  const gone = problem instanceof ApiError && problem.status === 404 && !item;
+  const gone = over || (isGone(problem) && !item);
+  const stale = item !== null && dirty && base !== item._etag;
   return (
     <>
       <ItemFrame
@@ -117,14 +163,16 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
         gone={gone}
         copy={item && JSON.stringify(item, null, 2)}
         text={text}
-        onText={setText}
+        onText={(text) => edit(text, item, base)}
         wrong={typeof parsed === "string" ? parsed : null}
-        changed={changed}
+        changed={isNew || dirty}
+        dirty={dirty}
+        stale={stale ? () => setConflict(item) : null}
         busy={busy}
         problem={problem}
         note={item ? `etag ${item._etag.replaceAll('"', "")}` : "The partition key has to have a value."}
         onSave={() => void save()}
-        onDiscard={() => item && setText(pretty(item))}
+        onDiscard={() => (item ? show(item) : (dropDraft(key), setText(draftFor(container.partitionKey))))}
         onDelete={() => item && onDelete(item)}
         onClose={onClose}
       >
@@ -139,6 +187,7 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
           onTake={() => (show(conflict), onWritten(conflict))}
           onOverwrite={() => {
             setItem(conflict);
+            setBase(conflict._etag);
             setConflict(null);
             void save(conflict._etag);
           }}
@@ -146,6 +195,17 @@ export function ItemPanel({ name, container, itemRef, onClose, onWritten, onDele
       )}
     </>
   );
+}
+
+const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
+/** The text with the ttl that the stored item has; null if it is not JSON at the moment. */
+function withTtlOf(text: string, { ttl }: Item): string | null {
+  const value = parse(text);
+  if (typeof value === "string") return null;
+  if ((value["ttl"] ?? null) === (ttl ?? null)) return text;
+  const { ttl: _, ...rest } = value;
+  return JSON.stringify(ttl === undefined ? rest : { ...rest, ttl }, null, 2);
 }
 
 function parse(text: string): Record<string, Json> | string {

@@ -11,6 +11,7 @@ import { count, plural, utc } from "../lib/format";
 import type { Json } from "../lib/life";
 import { now } from "../state/clock";
 import { type Doomed, deleteSoon, hidden } from "../state/deletions";
+import { drafted } from "../state/drafts";
 import { keep, kept } from "../state/prefs";
 import { go, inContainer, route, withParams } from "../state/route";
 import { readOnly } from "../state/session";
@@ -180,6 +181,7 @@ export function ItemsFrame<Row>(props: Frame<Row>) {
               rowKey={keyOf}
               selected={selected}
               current={props.current}
+              marked={drafted.value}
               onSelect={setSelected}
               onOpen={(row) => go(withParams({ ...props.open(row), new: null }))}
               onNearEnd={more}

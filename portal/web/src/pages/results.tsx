@@ -24,7 +24,7 @@ export function TableView({ rows, linkOf }: { rows: Json[]; linkOf: (row: number
   const link = open && linkOf(open.n);
   return (
     <>
-      <Grid label="Rows" rows={indexed} columns={grid} rowKey={({ n }) => String(n)} selected={NONE} current={null} onSelect={() => undefined} onOpen={setOpen} onNearEnd={NOTHING} sort={null} onSort={NOTHING} selectable={false} footer={null} />
+      <Grid label="Rows" rows={indexed} columns={grid} rowKey={({ n }) => String(n)} selected={NONE} current={null} marked={NONE} onSelect={() => undefined} onOpen={setOpen} onNearEnd={NOTHING} sort={null} onSort={NOTHING} selectable={false} footer={null} />
       {open && (
         <Dialog title={`Row ${open.n + 1}`} onClose={() => setOpen(null)} wide>
           <div class="code"><pre tabIndex={0}>{JSON.stringify(open.row, null, 2)}</pre><CopyButton text={JSON.stringify(open.row, null, 2)} /></div>

@@ -5,6 +5,7 @@ import { type ContainerDefinition, type ContainerName, type Offer, listOffers, r
 import { exactDuration } from "../lib/duration";
 import { plural } from "../lib/format";
 import type { Json } from "../lib/life";
+import { draftOf, dropDraft, putDraft } from "../state/drafts";
 import { inContainer } from "../state/route";
 import { readOnly } from "../state/session";
 import { failed, toast } from "../state/toasts";
@@ -110,13 +111,23 @@ export function policyProblem(text: string): string | null {
 
 function Indexing({ name, read, reload }: { name: ContainerName; read: Read; reload: () => void }) {
   const present = JSON.stringify(read.definition.indexingPolicy ?? {}, null, 2);
-  const [text, setText] = useState(present);
+  const key = `${name.db}\n${name.coll}\nindexing policy`;
+  const version = read.definition._etag ?? "";
+  const [text, setText] = useState(draftOf(key)?.text ?? present);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
+  const stale = (draftOf(key)?.base ?? version) !== version;
+  const edit = (text: string): void => {
+    setText(text);
+    if (text === present) dropDraft(key);
+    else putDraft(key, { label: `Indexing policy of ${name.coll}`, text, base: version, deadline: null });
+  };
   const building = read.progress < 100;
   // Not too often: a server that is asked builds more slowly.
   useEvery(2_000, () => building && reload());
-  useEffect(() => setText(present), [present]);
+  useEffect(() => {
+    if (draftOf(key) === null) setText(present);
+  }, [present]);
   const wrong = policyProblem(text);
   const changed = text !== present;
   const save = async (): Promise<void> => {
@@ -124,6 +135,7 @@ function Indexing({ name, read, reload }: { name: ContainerName; read: Read; rel
     setProblem(null);
     try {
       await replaceContainer(name, { ...read.definition, indexingPolicy: JSON.parse(text) as Json });
+      dropDraft(key);
       toast({ tone: "good", text: "The indexing policy is set; the index follows in the background" });
       reload();
     } catch (error) {
@@ -141,13 +153,14 @@ function Indexing({ name, read, reload }: { name: ContainerName; read: Read; rel
       {building && <progress class="life-bar" max={100} value={read.progress} aria-label="Index building" />}
       <p class="small faint">Queries stay right while an index is being built: what it does not have yet is looked up.</p>
       <div class="framed tall">
-        <Editor language="json" label="Indexing policy" value={text} readOnly={readOnly.value} onChange={setText} onSave={() => changed && !wrong && void save()} />
+        <Editor language="json" label="Indexing policy" value={text} readOnly={readOnly.value} onChange={edit} onSave={() => changed && !wrong && void save()} />
       </div>
       {wrong !== null && <Notice tone="warn">{wrong}</Notice>}
+      {changed && stale && <Notice tone="warn">The container has changed since you began this draft. What is stored now: <pre class="small" tabIndex={0}>{present}</pre></Notice>}
       {problem !== null && <Failure error={problem} />}
       {!readOnly.value && (
         <div class="row end">
-          <Button disabled={!changed} onClick={() => setText(present)}>Discard</Button>
+          <Button disabled={!changed} onClick={() => edit(present)}>Discard</Button>
           <Button kind="primary" icon="save" keys="Ctrl+S" busy={busy} disabled={!changed || wrong !== null} onClick={() => void save()}>Save</Button>
         </div>
       )}

@@ -6,12 +6,15 @@ import type { ClockState } from "../api/admin";
 /** The server's time in seconds, moved on once a second. */
 export const now = signal(Math.floor(Date.now() / 1000));
 export const clock = signal<ClockState | null>(null);
+/** Whether the server has said what time it is; before that, `now` is a guess of the browser's. */
+export const heard = signal(false);
 
 let told = { at: performance.now(), seconds: Date.now() / 1000 };
 
 export function tellClock(state: ClockState): void {
   told = { at: performance.now(), seconds: state.unixSeconds };
   clock.value = state;
+  heard.value = true;
   tick();
 }
 
@@ -23,6 +26,7 @@ export function noteServerDate(date: string | null): void {
     told = { at: performance.now(), seconds };
     tick();
   }
+  if (!Number.isNaN(seconds)) heard.value = true;
 }
 
 /** A clock that is this far behind was set back, or the data was moved ahead; a second or two follow every crash. */

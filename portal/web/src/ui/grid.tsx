@@ -21,6 +21,8 @@ interface GridProps<T> {
   rowKey: (row: T) => string;
   selected: ReadonlySet<string>;
   current: string | null;
+  /** Rows with something in them that is not saved. */
+  marked: ReadonlySet<string>;
   onSelect: (selected: ReadonlySet<string>) => void;
   onOpen: (row: T) => void;
   /** Called when the end comes near. */
@@ -168,8 +170,11 @@ export function Grid<T>(props: GridProps<T>) {
                       <input type="checkbox" tabIndex={-1} aria-label="Select" checked={selected.has(key)} onClick={(event) => toggle(index, event.shiftKey)} />
                     </div>
                   )}
-                  {columns.map((column) => (
-                    <div key={column.id} class={column.numeric ? "grid-cell num" : "grid-cell"} role="gridcell">{column.render(row)}</div>
+                  {columns.map((column, place) => (
+                    <div key={column.id} class={column.numeric ? "grid-cell num" : "grid-cell"} role="gridcell">
+                      {place === 0 && props.marked.has(key) && <span class="draft-mark" role="img" aria-label="Unsaved draft" title="Unsaved draft" />}
+                      {column.render(row)}
+                    </div>
                   ))}
                 </div>
               );
