@@ -127,8 +127,8 @@ impl AdjustableClock {
         });
     }
 
-    /// Moves the clock forward to `at`, unless it is there already. A clock that is new, over a store that was used up to
-    /// `at` by one that had been moved, goes on from there.
+    /// Moves the clock forward to `at`, unless it is there already. A clock that is new, over a store that
+    /// was used up to `at` by one that had been moved, goes on from there.
     pub fn catch_up(&self, at: Timestamp) {
         self.change(|state, machine| match state {
             _ if state.read(machine) >= at => state,

@@ -465,8 +465,9 @@ fn cannot_open(error: Error) -> BackendError {
 
 /// Lets time go on where this data was left, and says so if that is far from the machine's time.
 ///
-/// A clock that can be moved goes on at once, from the latest time that was told. The machine's clock has to get there
-/// first: shortly after a crash, but years later if the data was moved ahead, and until then time stands still.
+/// A clock that can be moved goes on at once, from the latest time that was told. The machine's clock has to
+/// get there first: shortly after a crash, but years later if the data was moved ahead, and until then time
+/// stands still.
 async fn settle(engine: &Engine, dev_clock: Option<&AdjustableClock>) -> Result<(), BackendError> {
     if let Some(clock) = dev_clock {
         clock.catch_up(engine.now().await.map_err(cannot_open)?);

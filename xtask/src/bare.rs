@@ -1,16 +1,18 @@
-//! `cargo xtask test --bare [GROUP]`: the same command in a Debian that has Rust and a C compiler, and nothing else.
+//! `cargo xtask test --bare [GROUP]`: the same command in a Debian that has Rust and a C compiler, and
+//! nothing else.
 //!
 //! ```text
 //!   debootstrap ─▶ target/bare ─▶ clone of HEAD in it ─▶ own mounts and processes, chroot ─▶ cargo xtask …
 //! ```
 //!
-//! It proves that the two commands of the README are enough, and that `needs` names all that is needed: a program that happens
-//! to be on a developer's machine is not here. The directory is kept, with what was installed and built in it, so a second
-//! run is quick; deleted, it is made again. `MAYFLY_BARE` names another place for it.
+//! It proves that the two commands of the README are enough, and that `needs` names all that is needed: a
+//! program that happens to be on a developer's machine is not here. The directory is kept, with what was
+//! installed and built in it, so a second run is quick; deleted, it is made again. `MAYFLY_BARE` names
+//! another place for it.
 //!
-//! Rust is the host's, mounted read-only. So are the user's settings for package registries, which therefore are not copied.
-//! Processes and mounts are in namespaces of their own: they end with the command, however it ends. What it takes: root,
-//! rustup, git, about 15 GB.
+//! Rust is the host's, mounted read-only. So are the user's settings for package registries, which therefore
+//! are not copied. Processes and mounts are in namespaces of their own: they end with the command, however it
+//! ends. What it takes: root, rustup, git, about 15 GB.
 
 use std::{
     env, fs,

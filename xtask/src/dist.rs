@@ -58,8 +58,8 @@ fn compile(folder: &Path, what: &str, profile: &Path) -> Result<PathBuf> {
     Ok(folder.join(host).join("release").join(server::file_name()))
 }
 
-/// The compiler's own (`rustup component add llvm-tools`), or else Debian's. One of a version that cannot read what the
-/// compiler counted says so.
+/// The compiler's own (`rustup component add llvm-tools`), or else Debian's. One of a version that cannot
+/// read what the compiler counted says so.
 fn merger() -> Result<PathBuf> {
     let (sysroot, host) = (compiler("--print=sysroot", "")?, compiler("-vV", "host: ")?);
     let own = Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/llvm-profdata");

@@ -1,9 +1,9 @@
 //! Project tasks. `cargo xtask` without arguments lists them.
 //!
-//! One file per task, and eight that they share: `needs` says which programs the machine must have and installs them, `shell`
-//! runs programs, `signal` ends them, `server` runs a Mayfly, `postgres` a PostgreSQL, `servers` those that suites of clients
-//! need, `client` speaks to one, `machine` is the door to the clock. A task prints the commands it runs, so that any step can be
-//! repeated by hand.
+//! One file per task, and eight that they share: `needs` says which programs the machine must have and
+//! installs them, `shell` runs programs, `signal` ends them, `server` runs a Mayfly, `postgres` a PostgreSQL,
+//! `servers` those that suites of clients need, `client` speaks to one, `machine` is the door to the clock. A
+//! task prints the commands it runs, so that any step can be repeated by hand.
 
 mod bare;
 mod bench;

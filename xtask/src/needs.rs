@@ -1,11 +1,13 @@
 //! What tests and tasks need from the machine, and how it is got where it is missing.
 //!
-//! A machine with Rust and a C compiler is enough to begin with. A [`Need`] that the machine meets, in a version that is new
-//! enough, is taken as it is. Otherwise it is installed: from Debian with apt-get, as root or with sudo; Node.js from PyPI and
-//! Go from the module proxy, below `target/`, because Debian's are too old. Nothing else in `xtask` installs programs, so this
-//! file is the whole list. `cargo xtask test --bare` proves it in a directory that has nothing (`bare`).
+//! A machine with Rust and a C compiler is enough to begin with. A [`Need`] that the machine meets, in a
+//! version that is new enough, is taken as it is. Otherwise it is installed: from Debian with apt-get, as
+//! root or with sudo; Node.js from PyPI and Go from the module proxy, below `target/`, because Debian's are
+//! too old. Nothing else in `xtask` installs programs, so this file is the whole list. `cargo xtask test
+//! --bare` proves it in a directory that has nothing (`bare`).
 //!
-//! Packages that a suite names (`requirements.txt`, `package-lock.json`, `go.mod`, `pom.xml`) are its own business.
+//! Packages that a suite names (`requirements.txt`, `package-lock.json`, `go.mod`, `pom.xml`) are its own
+//! business.
 
 mod debian;
 mod go;

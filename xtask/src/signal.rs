@@ -1,4 +1,5 @@
-//! Signals to processes by their number, and whether we are root: system calls, because small systems have no program `kill`.
+//! Signals to processes by their number, and whether we are root: system calls, because small systems have no
+//! program `kill`.
 
 use crate::shell::Result;
 

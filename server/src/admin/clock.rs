@@ -1,7 +1,8 @@
 //! The engine's time: what it is, and moving it where that is allowed.
 //!
-//! A clock that can be moved is the machine's plus an offset. The offset needs no record of its own: the store keeps the latest
-//! time that was told, and after a restart the clock goes on from there (`Node::open`). Whether it was frozen is not kept.
+//! A clock that can be moved is the machine's plus an offset. The offset needs no record of its own: the
+//! store keeps the latest time that was told, and after a restart the clock goes on from there
+//! (`Node::open`). Whether it was frozen is not kept.
 
 use std::time::Duration;
 
@@ -53,7 +54,8 @@ pub async fn change(node: &Node, body: &[u8]) -> Result<Value, ApiError> {
             "The body is one of {{\"advanceSeconds\": n}}, {{\"setUnixSeconds\": n}}, {{\"freeze\": true}}: {error}"
         ))
     })?;
-    // From the latest time that was told: where the clock is behind it, moving the clock alone would change nothing.
+    // From the latest time that was told: where the clock is behind it, moving the clock alone would change
+    // nothing.
     let now = node.engine.now().await?;
     match change {
         ClockChange::AdvanceSeconds(n) => {

@@ -1,7 +1,7 @@
 //! Go: the machine's, or else one from the module proxy in `target/go`.
 //!
-//! The SDK wants a newer Go than distributions have. An old one can fetch a new one from the same place as every module, and
-//! the sum written here says that it is the right one.
+//! The SDK wants a newer Go than distributions have. An old one can fetch a new one from the same place as
+//! every module, and the sum written here says that it is the right one.
 
 use std::{
     fs,

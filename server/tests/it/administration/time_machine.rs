@@ -19,8 +19,8 @@ async fn living(it: &Administered) -> u64 {
     it.ok("GET", "ttl/shop/carts", "").await["live"]["documents"].as_u64().unwrap()
 }
 
-/// Advanced by a day and started again, `advanceSeconds` was answered with 200 and moved nothing: it moved the machine's clock,
-/// which was a day behind the time of the data.
+/// Advanced by a day and started again, `advanceSeconds` was answered with 200 and moved nothing: it moved
+/// the machine's clock, which was a day behind the time of the data.
 #[tokio::test]
 async fn time_goes_on_after_a_restart_and_can_be_moved_at_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -69,7 +69,8 @@ async fn a_frozen_clock_runs_after_a_restart() {
     it.server.stop().await.0.unwrap();
 }
 
-/// Without `--dev-clock` the machine's clock counts. Time does not go back to it, and the answer says how long it stands still.
+/// Without `--dev-clock` the machine's clock counts. Time does not go back to it, and the answer says how
+/// long it stands still.
 #[tokio::test]
 async fn data_that_was_moved_ahead_stands_still_by_the_clock_of_the_machine() {
     let directory = tempfile::tempdir().unwrap();
