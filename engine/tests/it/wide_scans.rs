@@ -26,6 +26,12 @@ async fn world(slots: u32, partitions: usize) -> World {
         let body = format!(r#"{{"id":"d{n}","p":"p{}","n":{n}{ttl}}}"#, n % partitions);
         world.upsert("c", &body).await.unwrap();
     }
+    // Most are read from blocks, as in a store that has been in use; some lie above them.
+    world.compact().await;
+    for n in (0..DOCUMENTS).step_by(50) {
+        let body = format!(r#"{{"id":"d{n}","p":"p{}","n":{n}}}"#, n % partitions);
+        world.upsert("c", &body).await.unwrap();
+    }
     world
 }
 
