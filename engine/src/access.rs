@@ -48,7 +48,7 @@ impl HashRange {
 
     /// The slots of `container` that may hold such keys.
     pub fn slots(&self, container: &Container) -> Vec<u16> {
-        let bounds = container.definition().partition_key.slot_bounds(container.slots());
+        let bounds = container.slot_bounds();
         let overlaps = |slot: &usize| {
             let below_end = self.end.as_ref().is_none_or(|end| bounds[*slot].0 < end.0);
             let above_start = bounds.get(slot + 1).is_none_or(|next| self.start.0 < next.0);

@@ -280,9 +280,9 @@ impl Catalog {
     ) -> Result<Arc<Container>> {
         check_name(&definition.name)?;
         definition.validate()?;
-        if !slots.is_power_of_two() || slots > SLOTS_MAX {
+        if !(1..=SLOTS_MAX).contains(&slots) {
             return Err(Error::bad_request(format!(
-                "A container has a power of two of slots, at most {SLOTS_MAX}; not {slots}."
+                "A container has from 1 to {SLOTS_MAX} slots; not {slots}."
             )));
         }
         change!(self, self.add_container(database, definition.clone(), slots, now))
@@ -306,6 +306,7 @@ impl Catalog {
             ttl: TtlPolicy::new(definition.default_ttl),
             index: IndexState::first(definition.indexing.mode),
             slots,
+            ranges: Vec::new(),
             modified: now.seconds(),
             next_index: 1,
             retired_indexes: Vec::new(),

@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Result},
     etag::Etag,
     keys::{self, PREFIX_LEN, Shard, be_u64},
+    ranges::{RangeRow, Ranges},
     record::{Lifetime, Record},
     secondary::Secondary,
     ttl::{DefaultTtl, Life, TtlChange, TtlPolicy},
@@ -30,6 +31,9 @@ use crate::{
 pub(crate) struct ContainerRow {
     pub definition: ContainerDefinition,
     pub slots: u32,
+    /// The partition key ranges, once one has split; before, each slot is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<RangeRow>,
     pub ttl: TtlPolicy,
     pub index: IndexState,
     pub modified: u64,
@@ -120,6 +124,7 @@ pub struct Container {
     /// Indexes in the sense of MongoDB.
     pub(crate) secondaries: Vec<Secondary>,
     pub(crate) covered: Covered,
+    pub(crate) ranges: Ranges,
     /// The index epoch that a write gives a document at once: 0 when it has to wait for the indexer.
     pub(crate) write_epoch: u32,
 }
@@ -181,6 +186,7 @@ impl Container {
         });
         let secondaries = secondaries.collect::<Result<_>>()?;
         let covered = Covered::new(&row.index.coverage);
+        let ranges = Ranges::new(&definition.partition_key, row.slots, &row.ranges)?;
         Ok(Self {
             id,
             database,
@@ -193,6 +199,7 @@ impl Container {
             vectors,
             secondaries,
             covered,
+            ranges,
             write_epoch,
         })
     }
@@ -323,7 +330,7 @@ impl Container {
 }
 
 impl Partition {
-    /// The slot's number: the partition key range it belongs to.
+    /// The number of its slot.
     pub fn slot(&self) -> u16 {
         self.shard.slot
     }

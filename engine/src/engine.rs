@@ -38,7 +38,10 @@ use crate::{
 };
 
 /// The layout of keys and values in the store. `docs/format.md` has a paragraph for each.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
+
+/// The layout before, all of whose stores mean the same in this one.
+const LAYOUT_BEFORE: u64 = 1;
 
 /// How often, and how far apart, a change that another node has announced is looked for before it is given up: half a
 /// second, where one takes milliseconds.
@@ -123,13 +126,15 @@ impl Builder {
     }
 }
 
-/// Refuses a store that another version laid out; marks an empty one as ours.
+/// Refuses a store that a version laid out which is not known here; marks an empty or older one as ours.
 async fn check_layout(store: &dyn Store) -> Result<()> {
     let key = CATALOG.single(Family::Format);
     match store.get(&key).await? {
         Some(value) if value[..] == LAYOUT.to_be_bytes() => Ok(()),
-        Some(_) => Err(Error::Corrupt("the data was written by another version of Mayfly")),
-        None => {
+        Some(value) if value[..] != LAYOUT_BEFORE.to_be_bytes() => {
+            Err(Error::Corrupt("the data was written by another version of Mayfly"))
+        }
+        _ => {
             let put = Put { key, value: LAYOUT.to_be_bytes().to_vec(), marks: Vec::new() };
             store.commit(Batch { puts: vec![put], ..Batch::default() }).await?;
             Ok(())
@@ -288,7 +293,7 @@ impl Engine {
         self.catalog().container_by_id(id).ok_or(Error::NotFound(Resource::Container))
     }
 
-    /// Makes a container with a number of slots, a power of two.
+    /// Makes a container with a number of slots, each of them a partition key range.
     pub async fn create_container(
         &self,
         database: &Database,
@@ -503,7 +508,7 @@ impl Engine {
         self.catalog().seen()
     }
 
-    fn check_writable(&self) -> Result<()> {
+    pub(crate) fn check_writable(&self) -> Result<()> {
         if self.is_read_only() { Err(Error::ReadOnly) } else { Ok(()) }
     }
 }

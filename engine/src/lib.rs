@@ -48,6 +48,7 @@ pub mod patch;
 mod per_thread;
 mod position;
 mod purge;
+mod ranges;
 mod reap;
 mod record;
 mod scan;
@@ -89,6 +90,7 @@ pub use notes::{Note, Notes};
 pub use per_thread::PerThread;
 pub use position::Position;
 pub use purge::{Pace, Purged};
+pub use ranges::{PartitionKeyRange, RANGES_MAX};
 pub use record::{Birth, Lifetime, Record};
 pub use scan::{
     Content, DocumentFilter, DocumentPlace, Entry, EntryPage, Found, Merged, Neighbours, ScanPage, Search,

@@ -12,6 +12,7 @@ use crate::{
     engine::Engine,
     error::{Error, Result},
     keys::{DocumentKey, Family, Shard, from_ordered, ordered},
+    ranges::PartitionKeyRange,
     record::FeedEntry,
     scan::each_row,
     ttl::{Cuts, OwnTtl},
@@ -81,6 +82,31 @@ impl Engine {
             purged: Amount { documents: purged[0].unsigned_abs(), bytes: purged[1].unsigned_abs() },
             lag_seconds: backlog.oldest.map_or(0, |oldest| now.0.saturating_sub(oldest.0) / 1000),
         })
+    }
+
+    /// The living documents of a partition key range at `now`. The sums are kept by slot, so those of a slot that has
+    /// several ranges are counted out.
+    pub async fn range_usage(
+        &self,
+        container: &Container,
+        range: &PartitionKeyRange,
+        now: Timestamp,
+    ) -> Result<Amount> {
+        if container.ranges().iter().filter(|other| other.slot == range.slot).count() == 1 {
+            return Ok(self.slot_usage(container, u32::from(range.slot), now).await?.live);
+        }
+        let cuts = container.ttl().cuts(now);
+        let feed = container.shard(u32::from(range.slot)).range(Family::Feed, &[]);
+        let mut live = Amount::default();
+        each_row(&*self.store().snapshot().await?, feed, &mut |_, value| {
+            let entry = FeedEntry::decode(value)?;
+            if cuts.is_live(&entry.life) && range.keys.contains(&entry.document.parts()?.0) {
+                live.add(entry.size);
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(live)
     }
 
     /// Expired documents of a slot that are still stored.

@@ -363,10 +363,9 @@ proptest! {
     fn slots_agree_with_their_bounds(
         definition in any_definition(),
         components in prop::collection::vec(any_component(), 0..3),
-        bits in 0_u32..9,
+        slots in prop_oneof![1_u32..300, (0_u32..13).prop_map(|bits| 1 << bits)],
         foreign in prop::option::of(prop::collection::vec(any::<u8>(), 0..12)),
     ) {
-        let slots = 1 << bits;
         let bounds = definition.slot_bounds(slots);
         prop_assert_eq!(bounds.len(), slots as usize);
         prop_assert!(bounds.is_sorted_by(|a, b| a < b));
@@ -379,6 +378,21 @@ proptest! {
         // A key just at a bound belongs to the slot that begins there.
         let at_bound = &bounds[expected];
         prop_assert_eq!(definition.slot_of(at_bound, slots) as usize, expected);
+    }
+
+    /// What is halved is cut between its ends, into parts as wide as each other or nearly so.
+    #[test]
+    fn halves_lie_within(definition in any_definition(), slots in 1_u32..50, turns in prop::collection::vec(any::<bool>(), 0..20)) {
+        let bounds = definition.slot_bounds(slots);
+        let (mut start, mut end) = (bounds[0].clone(), bounds.get(1).cloned());
+        for upper in turns {
+            let Some(middle) = definition.middle(&start, end.as_ref()) else { break };
+            prop_assert!(start < middle && end.as_ref().is_none_or(|end| middle < *end));
+            let (low, high) = (definition.width(&start, Some(&middle)), definition.width(&middle, end.as_ref()));
+            prop_assert!(low.abs_diff(high) <= 1);
+            prop_assert_eq!(low + high, definition.width(&start, end.as_ref()));
+            if upper { start = middle } else { end = Some(middle) }
+        }
     }
 
     /// Hashes of random keys reach all slots alike: none is a dead corner of the space.

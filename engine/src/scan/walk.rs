@@ -166,6 +166,11 @@ impl Walk<'_> {
         let (mut left, bytes_before) = (room.rows, page.bytes);
         let count = ranges.len();
         for (n, mut range) in ranges.into_iter().enumerate() {
+            if let Access::Records(_) = self.access
+                && !meets(&range, &mut at.after, direction)
+            {
+                return Ok(false);
+            }
             narrow(&mut range, &at.after, direction);
             if range.is_empty() {
                 continue;
@@ -531,6 +536,24 @@ impl Page {
     fn is_full(&self, limit: PageLimit, entries_max: usize) -> bool {
         self.found.len() >= limit.rows || self.bytes >= limit.bytes || self.scanned >= entries_max
     }
+}
+
+/// Moves a cut position that lies before all of a range of records to the range's start, and says whether anything can
+/// follow. The range may be a part of the one that the position is of: a partition key range that has split since. A
+/// row is looked for by its digest, and it is not there to be found in the other part.
+fn meets(range: &KeyRange, after: &mut After, direction: Direction) -> bool {
+    let After::Cut(key, ..) = &*after else { return true };
+    let cut = [range.start.get(..PREFIX_LEN).unwrap_or_default(), key].concat();
+    let is_below = prefix_end(&cut).is_some_and(|end| end <= range.start);
+    let is_above = range.end.as_ref().is_some_and(|end| *end <= cut);
+    let (is_before, is_behind) = match direction {
+        Direction::Forward => (is_below, is_above),
+        Direction::Reverse => (is_above, is_below),
+    };
+    if is_before {
+        *after = After::Start;
+    }
+    !is_behind
 }
 
 /// Leaves of a range what comes after a row.

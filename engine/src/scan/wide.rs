@@ -164,7 +164,7 @@ impl Opened {
             documents += counter(&*self.snapshot, shard, family).await?.tally[0];
         }
         let Ok(documents @ 1..) = u64::try_from(documents) else { return Ok(None) };
-        let bounds = container.definition().partition_key.slot_bounds(container.slots());
+        let bounds = container.slot_bounds();
         let bound = |slot: usize| bounds.get(slot).map_or(HASH_END, top);
         let (low, high) = (bound(usize::from(slot)), bound(usize::from(slot) + 1));
         let end = within.end.as_ref().map_or(high, |end| top(end).min(high));
