@@ -5,7 +5,10 @@ use std::{borrow::Cow, cell::RefCell};
 use bson::RawDocument;
 use mayfly_engine::{Container, Database, Engine, Record};
 use mayfly_sql::{Value as SqlValue, write_number};
-use mayfly_value::json::{ObjectWriter, plain, write_int};
+use mayfly_value::{
+    json::{ObjectWriter, plain, write_int},
+    partition::Epk,
+};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 
@@ -304,33 +307,33 @@ pub fn feed(owner_rid: &str, key: &str, items: Vec<Value>) -> Value {
     json!({ "_rid": owner_rid, key: items, "_count": count })
 }
 
-/// The ranges of a container: its slots.
-pub fn partition_key_ranges(container: &Container) -> Value {
-    let definition = &container.definition().partition_key;
-    let bounds = definition.slot_bounds(container.slots());
+/// The partition key ranges of a container; those that came after a change of them, if one is told.
+pub fn partition_key_ranges(container: &Container, after: Option<u32>) -> Vec<Value> {
+    let all = container.ranges();
     let (db, coll) = (Rid::Database { db: container.database }.encode(), container_rid(container));
-    let ranges = bounds.iter().enumerate().map(|(slot, bound)| {
+    let news = all.iter().filter(|range| after.is_none_or(|after| range.generation > after));
+    let shown = news.map(|range| {
         let rid = Rid::Child {
             db: container.database,
             coll: container.id,
             kind: ChildKind::PartitionKeyRange,
-            number: slot as u64 + 1,
+            number: u64::from(range.id) + 1,
         };
         let rid = rid.encode();
         json!({
             "_rid": rid,
-            "id": slot.to_string(),
-            "_etag": format!("\"{}\"", container.id),
-            "minInclusive": bound.to_hex(),
-            "maxExclusive": bounds.get(slot + 1).map_or("FF".to_owned(), |next| next.to_hex()),
-            "ridPrefix": slot,
+            "id": range.id.to_string(),
+            "_etag": format!("\"{}.{}\"", container.id, range.generation),
+            "minInclusive": range.keys.start.to_hex(),
+            "maxExclusive": range.keys.end.as_ref().map_or("FF".to_owned(), Epk::to_hex),
+            "ridPrefix": range.id,
             "_self": format!("dbs/{db}/colls/{coll}/pkranges/{rid}/"),
-            "throughputFraction": 1.0 / bounds.len() as f64,
+            "throughputFraction": 1.0 / all.len() as f64,
             "status": "online",
-            "parents": [],
+            "parents": range.parents.iter().map(u32::to_string).collect::<Vec<_>>(),
             "ownedArchivalPKRangeIds": [],
-            "_ts": container.modified(),
+            "_ts": range.made.unwrap_or(container.modified()),
         })
     });
-    feed(&coll, "PartitionKeyRanges", ranges.collect())
+    shown.collect()
 }

@@ -3,7 +3,7 @@
 //! The most specific wins: a partition key (whole or, for hierarchical keys, a prefix), then a range of effective keys,
 //! then a partition key range, then the whole container. The scope is honoured exactly: nothing outside it is shown.
 
-use mayfly_engine::{Container, HashRange};
+use mayfly_engine::{Container, HashRange, PartitionKeyRange};
 use mayfly_value::partition::Epk;
 
 use crate::{call::Call, error::ApiError, headers};
@@ -37,14 +37,19 @@ impl Call<'_> {
     fn partition_key_range(&self, container: &Container) -> Result<Option<HashRange>, ApiError> {
         let Some(text) = self.text(&headers::PARTITION_KEY_RANGE_ID)? else { return Ok(None) };
         let id = text.rsplit(',').next().unwrap_or_default().trim();
-        let slot = id.parse::<usize>().ok().filter(|slot| *slot < container.slots() as usize);
-        let slot = slot.ok_or_else(ApiError::partition_key_range_gone)?;
-        let bounds = container.definition().partition_key.slot_bounds(container.slots());
-        let bound = |slot: usize| bounds.get(slot).cloned();
-        Ok(Some(HashRange { start: bound(slot).unwrap_or(Epk(Vec::new())), end: bound(slot + 1) }))
+        let range = id.parse().ok().and_then(|id| container.range(id));
+        range.map(|range| Some(range.keys.clone())).ok_or_else(ApiError::partition_key_range_gone)
     }
 
-    /// The slots a scope lies in; the first is where a change feed is read.
+    /// The range that an answer about documents of a slot comes from: the first in scope.
+    pub fn range_in_slot(&self, container: &Container, slot: u16) -> Result<u32, ApiError> {
+        let (scope, is_there) = (self.scope(container)?, |range: &&PartitionKeyRange| range.slot == slot);
+        let range = scope.ranges(container).find(is_there).or(container.ranges().iter().find(is_there));
+        range.map(|range| range.id).ok_or_else(ApiError::internal)
+    }
+
+    /// The slot a scope lies in, whose change feed is read. Ranges that came of one are in one slot, so a position in
+    /// the feed of that one holds for all of them.
     pub fn slot_of_scope(&self, container: &Container, scope: &HashRange) -> Result<u16, ApiError> {
         let slots = scope.slots(container);
         match slots[..] {

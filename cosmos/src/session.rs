@@ -9,7 +9,7 @@
 //!
 //! Holds: a token that cannot be read is refused, never guessed at; writes are not held back by one.
 
-use mayfly_engine::Container;
+use mayfly_engine::{Container, PartitionKeyRange};
 use mayfly_value::json::write_int;
 
 use crate::{
@@ -23,7 +23,7 @@ const ACCOUNT_LEVEL: Level = Level::Session;
 /// What a client says it has seen of one range.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
-    range: u16,
+    range: u32,
     /// None where the client says nothing about the container.
     container: Option<u32>,
     commit: u64,
@@ -114,10 +114,14 @@ pub async fn check(call: &Call<'_>, intent: Intent) -> Result<(), ApiError> {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let place = call.owner(name)?;
     let container = &place.container;
-    let slots = slots(call, container)?;
+    let ranges = ranges(call, container)?;
     for seen in token.0 {
-        let here = slots.contains(&seen.range) && seen.container.is_none_or(|id| id == container.id);
-        if here && seen.commit > call.engine.lsn(container, seen.range).await? {
+        // What a client has seen of a range that has split since it has seen of those that came of it.
+        let range = ranges.iter().find(|range| range.is_of(seen.range));
+        let here = range.filter(|_| seen.container.is_none_or(|id| id == container.id));
+        if let Some(range) = here
+            && seen.commit > call.engine.lsn(container, range.slot).await?
+        {
             return Err(ApiError::read_session_not_available());
         }
     }
@@ -132,24 +136,24 @@ pub async fn stamp(call: &Call<'_>, reply: &mut Reply) -> Result<(), ApiError> {
     }
     let place = call.owner(name)?;
     let container = &place.container;
-    let slots = slots(call, container)?;
-    if slots.len() < 2 {
+    let ranges = ranges(call, container)?;
+    if ranges.len() < 2 {
         return Ok(());
     }
     let mut token = Vec::new();
-    for slot in slots {
+    for range in ranges {
         if !token.is_empty() {
             token.push(b',');
         }
-        push_part(container, slot, call.engine.lsn(container, slot).await?, &mut token);
+        push_part(container, range.id, call.engine.lsn(container, range.slot).await?, &mut token);
     }
     reply.set_written(&headers::SESSION_TOKEN, |out| out.extend_from_slice(&token));
     Ok(())
 }
 
 /// Appends what an answer says about one range.
-pub fn push_part(container: &Container, slot: u16, lsn: u64, token: &mut Vec<u8>) {
-    write_int(slot.into(), token);
+pub fn push_part(container: &Container, range: u32, lsn: u64, token: &mut Vec<u8>) {
+    write_int(range.into(), token);
     token.push(b':');
     write_int(container.id.into(), token);
     token.push(b'#');
@@ -157,10 +161,10 @@ pub fn push_part(container: &Container, slot: u16, lsn: u64, token: &mut Vec<u8>
 }
 
 /// The ranges a request looks at.
-fn slots(call: &Call<'_>, container: &Container) -> Result<Vec<u16>, ApiError> {
-    match container.slots() {
-        1 => Ok(vec![0]),
-        _ => Ok(call.scope(container)?.slots(container)),
+fn ranges<'c>(call: &Call<'_>, container: &'c Container) -> Result<Vec<&'c PartitionKeyRange>, ApiError> {
+    match container.ranges() {
+        [one] => Ok(vec![one]),
+        _ => Ok(call.scope(container)?.ranges(container).collect()),
     }
 }
 
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn anything_else_is_refused_with_the_text() {
         for text in
-            ["x", "0", "0:", ":5", "0:-1#", "0:-1#x", "0:1#2#3", "0:1#2#a=3", "0:-1#-5", "0:1,", "70000:1"]
+            ["x", "0", "0:", ":5", "0:-1#", "0:-1#x", "0:1#2#3", "0:1#2#a=3", "0:-1#-5", "0:1,", "5000000000:1"]
         {
             let error = SessionToken::parse(text).unwrap_err();
             assert_eq!(error.status, 400, "{text}");

@@ -27,7 +27,7 @@ const BUCKETS_MAX: usize = 10_000;
 /// The buckets of everything that has a budget.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    buckets: Mutex<HashMap<(u32, u16), Bucket>>,
+    buckets: Mutex<HashMap<(u32, u32), Bucket>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,8 @@ impl Bucket {
 #[derive(Debug, PartialEq)]
 pub struct Budget {
     owner: u32,
-    slots: Vec<u16>,
+    /// Partition key ranges; one budget that several containers share is that of a range 0.
+    ranges: Vec<u32>,
     /// Request units per second of each bucket.
     rate: f64,
 }
@@ -69,11 +70,12 @@ impl Budget {
         let place = call.owner(name)?;
         let Place { database, container } = &*place;
         if let Some(units) = offers::units(call.engine, container.id) {
-            let slots = call.scope(container)?.slots(container);
-            return Ok(Some(Self { owner: container.id, slots, rate: units / f64::from(container.slots()) }));
+            let ranges = call.scope(container)?.ranges(container).map(|range| range.id).collect();
+            let rate = units / container.ranges().len() as f64;
+            return Ok(Some(Self { owner: container.id, ranges, rate }));
         }
         let shared = offers::units(call.engine, database.id);
-        Ok(shared.map(|units| Self { owner: database.id, slots: vec![0], rate: units }))
+        Ok(shared.map(|units| Self { owner: database.id, ranges: vec![0], rate: units }))
     }
 }
 
@@ -82,8 +84,8 @@ impl Throttle {
     pub fn admit(&self, budget: &Budget, now: Timestamp) -> Result<(), ApiError> {
         let mut buckets = self.buckets.lock();
         let mut wait: f64 = 0.0;
-        for slot in &budget.slots {
-            let Some(bucket) = buckets.get_mut(&(budget.owner, *slot)) else { continue };
+        for range in &budget.ranges {
+            let Some(bucket) = buckets.get_mut(&(budget.owner, *range)) else { continue };
             bucket.fill(budget.rate, now);
             if bucket.level <= 0.0 {
                 wait = wait.max(1.0 - bucket.level / budget.rate * 1000.0);
@@ -103,10 +105,10 @@ impl Throttle {
                 bucket.filled_at.plus(Duration::from_secs(60)) > now || bucket.level < 0.0
             });
         }
-        let share = charge / budget.slots.len().max(1) as f64;
-        for slot in &budget.slots {
+        let share = charge / budget.ranges.len().max(1) as f64;
+        for range in &budget.ranges {
             let full = Bucket::full(budget.rate, now);
-            let bucket = buckets.entry((budget.owner, *slot)).or_insert(full);
+            let bucket = buckets.entry((budget.owner, *range)).or_insert(full);
             bucket.fill(budget.rate, now);
             bucket.level -= share;
         }
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_bucket_holds_a_second_and_goes_into_debt() {
-        let (throttle, budget) = (Throttle::default(), Budget { owner: 1, slots: vec![0], rate: 400.0 });
+        let (throttle, budget) = (Throttle::default(), Budget { owner: 1, ranges: vec![0], rate: 400.0 });
         throttle.spend(&budget, 399.0, Timestamp(5_000));
         assert_eq!(wait_ms(&throttle, &budget, 5_000), None);
         throttle.spend(&budget, 201.0, Timestamp(5_000));
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn idle_time_is_not_saved_up_beyond_a_second() {
-        let (throttle, budget) = (Throttle::default(), Budget { owner: 1, slots: vec![0], rate: 400.0 });
+        let (throttle, budget) = (Throttle::default(), Budget { owner: 1, ranges: vec![0], rate: 400.0 });
         throttle.spend(&budget, 1.0, Timestamp(0));
         throttle.spend(&budget, 400.0, Timestamp(3_600_000));
         assert_eq!(wait_ms(&throttle, &budget, 3_600_000), Some(1));
@@ -147,7 +149,7 @@ mod tests {
     #[test]
     fn ranges_and_owners_have_buckets_of_their_own() {
         let throttle = Throttle::default();
-        let of = |owner, slots: &[u16]| Budget { owner, slots: slots.to_vec(), rate: 100.0 };
+        let of = |owner, ranges: &[u32]| Budget { owner, ranges: ranges.to_vec(), rate: 100.0 };
         throttle.spend(&of(1, &[0]), 100.0, Timestamp(0));
         assert_eq!(wait_ms(&throttle, &of(1, &[0]), 0), Some(1));
         assert_eq!(wait_ms(&throttle, &of(1, &[1]), 0), None);
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_steps_back_fills_nothing() {
-        let (throttle, budget) = (Throttle::default(), Budget { owner: 1, slots: vec![0], rate: 100.0 });
+        let (throttle, budget) = (Throttle::default(), Budget { owner: 1, ranges: vec![0], rate: 100.0 });
         throttle.spend(&budget, 150.0, Timestamp(1_000));
         assert_eq!(wait_ms(&throttle, &budget, 500), Some(501));
         assert_eq!(wait_ms(&throttle, &budget, 1_000), Some(501));

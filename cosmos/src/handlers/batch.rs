@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::StatusCode;
-use mayfly_engine::{Container, Effect, IfMatch, InvalidTtl, Operation, Outcome, charge};
+use mayfly_engine::{Container, Effect, IfMatch, InvalidTtl, Operation, Outcome, Partition, charge};
 use mayfly_value::partition::PartitionKey;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -102,7 +102,12 @@ pub async fn run(call: &Call<'_>) -> Answer {
         true => atomic_batch(call, container, &steps).await?,
         false => bulk(call, container, &steps).await?,
     };
-    let lsn = call.engine.lsn(container, done.slot).await?;
+    let slot = done.partition.as_ref().map_or(0, Partition::slot);
+    let lsn = call.engine.lsn(container, slot).await?;
+    let range = match &done.partition {
+        Some(partition) => container.range_of(partition).id,
+        None => call.range_in_slot(container, slot)?,
+    };
     let status = if done.failed { StatusCode::MULTI_STATUS } else { StatusCode::OK };
     let total: f64 = done.results.iter().map(|result| result.request_charge).sum();
     let count = done.results.len();
@@ -111,7 +116,7 @@ pub async fn run(call: &Call<'_>) -> Answer {
         false => Reply::json(status, to_json(&done.results)),
     };
     let reply = reply.charged((total * 100.0).round() / 100.0).with(&headers::ITEM_COUNT, count);
-    Ok(with_session(reply, &place, done.slot, lsn))
+    Ok(with_session(reply, &place, range, lsn))
 }
 
 /// The operations of a body: JSON, or the rows that .NET sends.
@@ -126,7 +131,8 @@ fn parse(body: &Bytes, rows: bool) -> Result<Vec<Step>, ApiError> {
 
 struct Done {
     results: Vec<BatchResult>,
-    slot: u16,
+    /// The logical partition of the last operation, if one has been found.
+    partition: Option<Partition>,
     failed: bool,
 }
 
@@ -160,7 +166,8 @@ async fn atomic_batch(call: &Call<'_>, container: &Arc<Container>, steps: &[Step
     if !container.definition().partition_key.is_full_key(&key) {
         return Err(ApiError::partition_key_shape());
     }
-    let slot = container.locate(&key)?.slot();
+    let partition = container.locate(&key)?;
+    let slot = partition.slot();
     let mut operations = Vec::with_capacity(steps.len());
     for (number, step) in steps.iter().enumerate() {
         if step
@@ -172,39 +179,40 @@ async fn atomic_batch(call: &Call<'_>, container: &Arc<Container>, steps: &[Step
         }
         match operation(call, container, slot, step) {
             Ok(operation) => operations.push(operation),
-            Err(error) => return Ok(refused(steps.len(), number, &error, slot)),
+            Err(error) => return Ok(refused(steps.len(), number, &error, partition)),
         }
     }
     match call.engine.transact(container, &key, &operations, InvalidTtl::Refuse, call.now).await {
         Ok(done) => {
             let results = steps.iter().zip(&done.outcomes);
             let results = results.map(|(step, outcome)| succeeded(call, container, slot, step, outcome));
-            Ok(Done { results: results.collect::<Result<_, _>>()?, slot, failed: false })
+            let results = results.collect::<Result<_, _>>()?;
+            Ok(Done { results, partition: Some(partition), failed: false })
         }
         Err(refusal) => {
             let error = ApiError::from(refusal.error);
             if error.status >= 500 {
                 return Err(error);
             }
-            Ok(refused(steps.len(), refusal.operation, &error, slot))
+            Ok(refused(steps.len(), refusal.operation, &error, partition))
         }
     }
 }
 
-fn refused(count: usize, number: usize, error: &ApiError, slot: u16) -> Done {
+fn refused(count: usize, number: usize, error: &ApiError, partition: Partition) -> Done {
     let results = (0..count).map(|n| match n == number {
         true => failed(error),
         false => BatchResult { status: FAILED_DEPENDENCY, ..BatchResult::default() },
     });
-    Done { results: results.collect(), slot, failed: true }
+    Done { results: results.collect(), partition: Some(partition), failed: true }
 }
 
 async fn bulk(call: &Call<'_>, container: &Arc<Container>, steps: &[Step]) -> Result<Done, ApiError> {
     call.scope(container)?;
     let shared = call.partition_key_if_any()?;
-    let mut done = Done { results: Vec::with_capacity(steps.len()), slot: 0, failed: false };
+    let mut done = Done { results: Vec::with_capacity(steps.len()), partition: None, failed: false };
     for step in steps {
-        let result = bulk_step(call, container, shared.as_ref(), step, &mut done.slot).await;
+        let result = bulk_step(call, container, shared.as_ref(), step, &mut done.partition).await;
         done.results.push(match result {
             Ok(result) => result,
             Err(error) if error.status >= 500 => return Err(error),
@@ -222,16 +230,16 @@ async fn bulk_step(
     container: &Arc<Container>,
     shared: Option<&PartitionKey>,
     step: &Step,
-    slot: &mut u16,
+    at: &mut Option<Partition>,
 ) -> Result<BatchResult, ApiError> {
     let own = step.partition_key.as_deref().map(PartitionKey::parse_header).transpose();
     let own = own.map_err(|_| ApiError::partition_key_shape())?;
     let key = own.as_ref().or(shared).ok_or_else(ApiError::partition_key_required)?;
     call.check_grant_key(key)?;
-    *slot = container.locate(key)?.slot();
-    let operation = operation(call, container, *slot, step)?;
+    let slot = at.insert(container.locate(key)?).slot();
+    let operation = operation(call, container, slot, step)?;
     let (outcome, _) = call.engine.write(container, key, operation, InvalidTtl::Refuse, call.now).await?;
-    succeeded(call, container, *slot, step, &outcome)
+    succeeded(call, container, slot, step, &outcome)
 }
 
 fn operation(

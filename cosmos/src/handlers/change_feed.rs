@@ -69,7 +69,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     reply.set(&headers::ETAG, &etag);
     reply.set(&headers::ITEM_COUNT, count);
     let lsn = call.engine.lsn(container, slot).await?;
-    Ok(with_session(reply, &place, slot, lsn))
+    Ok(with_session(reply, &place, call.range_in_slot(container, slot)?, lsn))
 }
 
 /// Where the client wants to start: an etag wins over a time.

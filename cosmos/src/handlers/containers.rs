@@ -48,7 +48,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
         None if offers::is_shared(call, database.id) => None,
         asked => Some(asked.unwrap_or_else(Throughput::default_for_containers)),
     };
-    let slots = throughput.as_ref().map_or(1, Throughput::ranges);
+    let slots = throughput.as_ref().map_or(1, Throughput::first_ranges);
     let container = call.engine.create_container(&database, definition, slots, call.now).await?;
     if let Some(throughput) = throughput {
         throughput.keep(call, container.id).await?;

@@ -61,6 +61,10 @@ impl Scope {
     fn slot(&self) -> u16 {
         self.partition.slot()
     }
+
+    fn range(&self) -> u32 {
+        self.container().range_of(&self.partition).id
+    }
 }
 
 /// The container that items are in, and its database.
@@ -183,7 +187,8 @@ pub async fn delete_partition(call: &Call<'_>) -> Answer {
         }
     }
     let lsn = call.engine.lsn(container, slot).await?;
-    Ok(with_session(Reply::empty(StatusCode::OK), &place, slot, lsn))
+    let range = call.range_in_slot(container, slot)?;
+    Ok(with_session(Reply::empty(StatusCode::OK), &place, range, lsn))
 }
 
 async fn write(call: &Call<'_>, scope: &Scope, operation: Operation) -> Answer {
@@ -219,7 +224,7 @@ fn shaped(call: &Call<'_>, scope: &Scope, status: StatusCode, outcome: &Outcome,
         }
     }
     reply.set_charge(outcome.charge);
-    Ok(with_session(reply, &scope.place, scope.slot(), lsn))
+    Ok(with_session(reply, &scope.place, scope.range(), lsn))
 }
 
 /// An error of an item operation: SDKs want the session token on these too.
@@ -234,17 +239,17 @@ async fn failed(call: &Call<'_>, scope: &Scope, error: ApiError) -> Answer {
 fn refused(call: &Call<'_>, scope: &Scope, error: &ApiError, lsn: u64) -> Reply {
     let charge = if error.status == 404 { charge::MISS } else { charge::REFUSED };
     let reply = Reply::error(error, call.activity_id).charged(charge);
-    with_session(reply, &scope.place, scope.slot(), lsn)
+    with_session(reply, &scope.place, scope.range(), lsn)
 }
 
-/// Adds where the answer came from and how far that partition has got.
-pub fn with_session(mut reply: Reply, place: &Place, slot: u16, lsn: u64) -> Reply {
+/// Adds which partition key range the answer came from, and how far that has got.
+pub fn with_session(mut reply: Reply, place: &Place, range: u32, lsn: u64) -> Reply {
     let Place { database, container } = place;
-    reply.set_written(&headers::SESSION_TOKEN, |token| session::push_part(container, slot, lsn, token));
+    reply.set_written(&headers::SESSION_TOKEN, |token| session::push_part(container, range, lsn, token));
     let commit =
         [&headers::LSN, &headers::LOCAL_LSN, &headers::GLOBAL_COMMITTED_LSN, &headers::QUORUM_ACKED_LSN];
     reply.set_number(&commit, lsn);
-    reply.set_number(&[&headers::PARTITION_KEY_RANGE_ID], slot.into());
+    reply.set_number(&[&headers::PARTITION_KEY_RANGE_ID], range.into());
     resource::with_container_paths(database, container, |by_rid, by_name| {
         reply.set_text(&headers::CONTENT_PATH, by_rid);
         reply.set_text(&headers::ALT_CONTENT_PATH, by_name);

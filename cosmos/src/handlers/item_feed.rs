@@ -38,7 +38,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
     }
     let slot = page.found.last().map_or(0, |found| found.slot);
     let lsn = call.engine.lsn(container, slot).await?;
-    Ok(with_session(reply, &place, slot, lsn))
+    Ok(with_session(reply, &place, call.range_in_slot(container, slot)?, lsn))
 }
 
 /// A position with a mark of its container before it, so that nobody's token is taken for another's.

@@ -27,7 +27,10 @@ const THROUGHPUT_MIN: i64 = 400;
 const THROUGHPUT_MAX: i64 = 1_000_000;
 const AUTOSCALE_MIN: i64 = 1000;
 
-/// What one partition serves; a container with more has several.
+/// What a new container has a partition key range for, so that there is room to grow before one has to split.
+const THROUGHPUT_PER_NEW_RANGE: i64 = 6_000;
+
+/// What a range serves; with more than that for each, ranges split.
 const THROUGHPUT_PER_RANGE: i64 = 10_000;
 
 /// Offers have numbers below this, so that their RIDs have four characters.
@@ -60,14 +63,20 @@ impl Throughput {
         Self(json!({ "offerThroughput": THROUGHPUT_DEFAULT }))
     }
 
-    /// Partition key ranges for so much: a power of two.
-    pub fn ranges(&self) -> u32 {
+    /// Partition key ranges of a container that is made with so much: one for each 6,000 that are begun.
+    pub fn first_ranges(&self) -> u32 {
+        self.started(THROUGHPUT_PER_NEW_RANGE)
+    }
+
+    /// Partition key ranges that so much needs at the least: one for each 10,000 that are begun.
+    fn least_ranges(&self) -> u32 {
+        self.started(THROUGHPUT_PER_RANGE)
+    }
+
+    fn started(&self, units_each: i64) -> u32 {
         let settings = &self.0["offerAutopilotSettings"]["maxThroughput"];
         let units = settings.as_i64().or(self.0["offerThroughput"].as_i64()).unwrap_or(THROUGHPUT_DEFAULT);
-        u32::try_from(units.div_euclid(THROUGHPUT_PER_RANGE) + i64::from(units % THROUGHPUT_PER_RANGE > 0))
-            .unwrap_or(1)
-            .max(1)
-            .next_power_of_two()
+        u32::try_from(units / units_each + i64::from(units % units_each > 0)).unwrap_or(1).max(1)
     }
 
     /// Keeps it for its owner.
@@ -142,8 +151,13 @@ pub async fn replace(call: &Call<'_>) -> Answer {
     } else {
         autoscale_content(settings)?
     };
+    let ranges = Throughput(next.clone()).least_ranges();
     let offer =
         call.engine.replace_kept(KeptKind::Offer, &offer, NAME, next, call.if_match()?, call.now).await?;
+    // After the offer, so that a request that is refused splits nothing; one that is sent again goes on from here.
+    if let Ok(container) = call.engine.container_by_id(offer.owner) {
+        call.engine.split_ranges(&container, ranges, call.now).await?;
+    }
     Ok(with_minimum(answer(StatusCode::OK, &shape(call, &offer), &offer.etag().to_string()), &offer))
 }
 

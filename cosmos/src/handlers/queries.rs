@@ -62,7 +62,7 @@ pub async fn items(call: &Call<'_>) -> Answer {
         reply.set(&headers::CONTINUATION, next.encode(request.fingerprint));
     }
     let lsn = call.engine.lsn(container, page.slot).await?;
-    Ok(with_session(reply, &place, page.slot, lsn))
+    Ok(with_session(reply, &place, call.range_in_slot(container, page.slot)?, lsn))
 }
 
 /// Whether the client that asks counts on merging what several ranges answer.
@@ -103,7 +103,7 @@ fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiEr
 fn is_passed_on(container: &Container, request: &Request, ranges: &QueryRanges, is_merging: bool) -> bool {
     let info = request.plan.info();
     let merges = !info.aggregates.is_empty() || info.distinct != DistinctType::None;
-    match is_merging || container.slots() > 1 {
+    match is_merging || container.ranges().len() > 1 {
         true => *ranges != QueryRanges::All && ranges.is_within_one(container) && !merges,
         false => true,
     }

@@ -4,7 +4,6 @@
 //! of its documents, as the service does.
 
 use mayfly_engine::{Access, Container, Direction, HashRange, PageLimit};
-use mayfly_value::partition::Epk;
 use serde_json::{Value, json};
 
 use crate::{call::Call, error::ApiError, headers, reply::Reply};
@@ -37,20 +36,17 @@ pub async fn add_usage(call: &Call<'_>, container: &Container, reply: &mut Reply
 
 /// What each range holds.
 pub async fn of_ranges(call: &Call<'_>, container: &Container) -> Result<Value, ApiError> {
-    let bounds = container.definition().partition_key.slot_bounds(container.slots());
-    let mut ranges = Vec::with_capacity(bounds.len());
-    for slot in 0..container.slots() {
-        let live = call.engine.slot_usage(container, slot, call.now).await?.live;
-        let bound = |slot: u32| bounds.get(slot as usize).cloned();
-        let range = HashRange { start: bound(slot).unwrap_or(Epk(Vec::new())), end: bound(slot + 1) };
-        let keys = sampled_keys(call, container, range).await?;
+    let mut ranges = Vec::with_capacity(container.ranges().len());
+    for range in container.ranges() {
+        let live = call.engine.range_usage(container, range, call.now).await?;
+        let keys = sampled_keys(call, container, range.keys.clone()).await?;
         let named: Vec<_> = keys
             .iter()
             .take(KEYS_MAX)
             .map(|(key, bytes)| json!({ "partitionKey": key, "sizeInKB": kilobytes(*bytes) }))
             .collect();
         ranges.push(json!({
-            "id": slot.to_string(),
+            "id": range.id.to_string(),
             "sizeInKB": kilobytes(live.bytes),
             "documentCount": live.documents,
             "sampledDistinctPartitionKeyCount": keys.len(),

@@ -59,12 +59,11 @@ impl QueryRanges {
     /// Whether at most one partition key range of the container has such keys.
     pub fn is_within_one(&self, container: &Container) -> bool {
         match self {
-            QueryRanges::All => container.slots() == 1,
-            QueryRanges::Keys(ranges) => {
-                let mut slots: Vec<u16> = ranges.iter().flat_map(|range| range.slots(container)).collect();
-                slots.sort_unstable();
-                slots.dedup();
-                slots.len() <= 1
+            QueryRanges::All => container.ranges().len() == 1,
+            QueryRanges::Keys(keys) => {
+                let mut ranges = keys.iter().flat_map(|keys| keys.ranges(container)).map(|range| range.id);
+                let first = ranges.next();
+                ranges.all(|range| Some(range) == first)
             }
         }
     }
