@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `container c pk=/a,/b ttl=10 unique=/a,/b;/c mode=lazy include=… exclude=… composite=/a,-/b text=/t vector=/v slots=4 log=5` | all options may be left out; the partition key is `/id` then |
 //! | `replace-container c …` | the same options; `ttl=off` and `log=off` remove |
+//! | `split c 3`, `ranges c` | splits partition key ranges until there are so many; shows them |
 //! | `drop-container c`, `show-container c`, `database d`, `drop-database d` | |
 //! | `create c {…}`, `put c {…}` (an upsert), `replace c {…}` | `if=label` or `if=*`; the word `ignore-ttl` keeps an invalid ttl as data |
 //! | `patch c id set /a 1 remove /b incr /n 2` | `pk=…`, `if=…` |
@@ -36,7 +37,7 @@ use mayfly_value::{
     json::{JsonLimits, parse_value},
     keycode,
     order::Order,
-    partition::PartitionKey,
+    partition::{Epk, PartitionKey},
     path::Path,
     vector::Distance,
 };
@@ -120,6 +121,7 @@ impl Commands {
             "database" | "drop-database" => self.database(command).await,
             "container" | "replace-container" => self.define(command).await,
             "drop-container" | "show-container" => self.container(command).await,
+            "split" | "ranges" => self.ranges(command).await,
             "create" | "put" | "replace" => self.put(command).await,
             "patch" => self.patch(command).await,
             "delete" => self.delete(command).await,
@@ -200,6 +202,38 @@ impl Commands {
             },
             if state.retired.is_empty() { String::new() } else { format!(", retired {:?}", state.retired) },
         ))
+    }
+
+    async fn ranges(&mut self, command: &mut Command) -> Answer {
+        let container = self.world.container(&command.word()?)?;
+        if command.name == "split" {
+            let count = command.number()? as u32;
+            command.finish()?;
+            let now = self.world.now().await;
+            self.world.engine().split_ranges(&container, count, now).await?;
+            return Ok(String::new());
+        }
+        command.finish()?;
+        let now = self.world.now().await;
+        let mut lines = String::new();
+        for range in container.ranges() {
+            let live = self.world.engine().range_usage(&container, range, now).await?;
+            let end = range.keys.end.as_ref().map_or("FF".to_owned(), Epk::to_hex);
+            let parents = match &range.parents[..] {
+                [] => String::new(),
+                parents => format!(", of {parents:?}"),
+            };
+            writeln!(
+                lines,
+                "{}: {:?} to {end} in slot {}{parents}, {} documents",
+                range.id,
+                range.keys.start.to_hex(),
+                range.slot,
+                live.documents
+            )
+            .map_err(|_| "no memory".to_owned())?;
+        }
+        Ok(lines)
     }
 
     async fn put(&mut self, command: &mut Command) -> Answer {
