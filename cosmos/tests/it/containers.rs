@@ -9,7 +9,7 @@ use crate::harness::*;
 #[tokio::test]
 async fn usage_and_statistics_count_what_is_alive() {
     let account = Account::new().await;
-    account.container(json!({ "defaultTtl": 100 }), &[(THROUGHPUT, "20000")]).await.ok();
+    account.container(json!({ "defaultTtl": 100 }), &[(THROUGHPUT, "11000")]).await.ok();
     for n in 0..30 {
         let filler = "x".repeat(400);
         account.item(json!({ "id": n.to_string(), "pk": n % 10, "filler": filler })).await.ok();

@@ -8,5 +8,6 @@ mod entra;
 mod harness;
 mod keys;
 mod policies;
+mod ranges;
 mod sessions;
 mod throttle;

@@ -83,7 +83,7 @@ async fn a_level_beyond_the_accounts_is_refused() {
 
 #[tokio::test]
 async fn each_range_counts_for_itself() {
-    let account = with_item("20000").await;
+    let account = with_item("11000").await;
     // Over several ranges, one key after another until each range has an item.
     let mut written = std::collections::BTreeMap::new();
     for n in 0..40 {

@@ -13,7 +13,7 @@ use mayfly_storage::{
 use mayfly_testkit::{
     Backend, World,
     recorder::Write,
-    world::{definition, text_id},
+    world::{DATABASE, definition, text_id},
 };
 use mayfly_value::{
     keycode::{PathStep, encode_path},
@@ -321,7 +321,17 @@ async fn splitting_is_one_small_write_and_merges_nothing() {
 }
 
 /// The row of a container with four slots as layout 1 had it, where a slot was the top bits of a hash.
-const ROW_OF_LAYOUT_1: &str = "@ROW@";
+const ROW_OF_LAYOUT_1: &str = concat!(
+    r#"{"definition":{"name":"c","partition_key":{"paths":["/p"],"kind":"Hash","version":2},"#,
+    r#""indexing":{"mode":"consistent","automatic":true,"included":["/*"],"excluded":["/\"_etag\"/?"],"#,
+    r#""composites":[],"others":{}},"unique_keys":[],"default_ttl":null,"log_minutes":null,"others":{}},"#,
+    r#""slots":4,"ttl":{"default":null,"since":0,"on_since":0,"#,
+    r#""inherited_dead":{"through":-9223372036854775808,"after":0,"since":-9223372036854775808},"#,
+    r#""inherited_past":[],"own_dead":{"through":-9223372036854775808,"after":0,"#,
+    r#""since":-9223372036854775808},"own_past":[],"date_rules":[]},"index":{"epoch":1,"ready":true,"#,
+    r#""retired":[],"coverage":"Unwritten"},"modified":1000,"next_index":1,"retired_indexes":[],"#,
+    r#""revision":1,"log_left":false}"#,
+);
 
 fn catalog_key(fields: &[u8]) -> Key {
     Key { space: Space::Small, slot: Slot(0), bytes: [&[0; 6], fields].concat() }
@@ -337,10 +347,10 @@ async fn a_store_of_layout_1_is_opened_and_marked_and_one_of_another_is_refused(
         ..Batch::default()
     };
     let world = World::on(store.clone(), Timestamp::from_seconds(1000)).await.unwrap();
+    world.engine().create_database(DATABASE, world.now().await).await.unwrap();
     world.create_container_in_slots(definition("c", "/p"), 4).await.unwrap();
     let key = catalog_key(&[&[0x41, 0, 0, 0, 1][..], b"c"].concat());
     let row = store.get(&key).await.unwrap().unwrap();
-    println!("{}", String::from_utf8_lossy(&row[16..]));
     let old = [&row[..16], ROW_OF_LAYOUT_1.as_bytes()].concat();
     drop(world);
     store.commit(Batch { puts: vec![put(&key, old)], ..mark(1) }).await.unwrap();

@@ -65,6 +65,7 @@ scripts! {
         drop
         etags
         patches
+        ranges
         read_only
         reopen
     }
