@@ -2,6 +2,7 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
+import { ChangeFeedStartFrom, StatusCodes } from "@azure/cosmos";
 import { overBothSchemes, refused } from "./harness.js";
 
 const WORDS = ["swim", "run", "bike", "climb", "row"];
@@ -87,7 +88,7 @@ overBothSchemes("several ranges", (account) => {
 
   overBoth("rows are the same as over one", async (one, many) => {
     const { resources: ranges } = await many.readPartitionKeyRanges().fetchAll();
-    assert.equal(ranges.length, 4);
+    assert.equal(ranges.length, 7);
     for (const options of WAYS) {
       for (const query of IN_ORDER) {
         assert.deepEqual(await rows(many, query, options), await rows(one, query), query);
@@ -100,6 +101,48 @@ overBothSchemes("several ranges", (account) => {
         assert.equal((await rows(one, query)).length, count, query);
       }
     }
+  });
+
+  const inContainer = (name, definition, use) => test(name, () => account.withContainer(definition, use));
+
+  /** Raises the throughput, and says how many ranges there are then. */
+  async function raised(container, units) {
+    const { offer } = await container.readOffer();
+    const { resource } = await offer.read();
+    await offer.replace({ ...resource, content: { ...resource.content, offerThroughput: units } });
+    return (await container.readPartitionKeyRanges().fetchAll()).resources.length;
+  }
+
+  for (const query of ["SELECT * FROM c", "SELECT * FROM c ORDER BY c.n", "SELECT c.id, c.n FROM c WHERE c.n > 3 ORDER BY c.n DESC"]) {
+    inContainer(`ranges split during ${query}`, { throughput: 11_000 }, async (container) => {
+      for (const item of ITEMS) await container.items.create(item);
+      const whole = await rows(container, query);
+      const pages = container.items.query(query, { forceQueryPlan: true, maxItemCount: 3 });
+      const got = [...(await pages.fetchNext()).resources];
+      assert.equal(await raised(container, 45_000), 5);
+      while (pages.hasMoreResults()) got.push(...((await pages.fetchNext()).resources ?? []));
+      assert.deepEqual(got.map(({ id }) => id).sort(), whole.map(({ id }) => id).sort());
+      if (query.includes("ORDER BY")) assert.deepEqual(got.map(({ n }) => n), whole.map(({ n }) => n));
+    });
+  }
+
+  inContainer("a change feed and bulk go on over a split", { throughput: 400 }, async (container) => {
+    for (const item of ITEMS) await container.items.create(item);
+    const options = { changeFeedStartFrom: ChangeFeedStartFrom.Beginning(), maxItemCount: 7 };
+    const feed = container.items.getChangeFeedIterator(options);
+    const seen = [...(await feed.readNext()).result];
+    assert.equal(await raised(container, 25_000), 3);
+    const more = Array.from({ length: 20 }, (_, n) => ({ id: `b${n}`, pk: `q${n}` }));
+    const done = await container.items.executeBulkOperations(
+      more.map((item) => ({ operationType: "Create", partitionKey: item.pk, resourceBody: item })),
+    );
+    assert.ok(done.every(({ response }) => response?.statusCode === 201), JSON.stringify(done));
+    for (;;) {
+      const page = await feed.readNext();
+      if (page.statusCode === StatusCodes.NotModified) break;
+      seen.push(...page.result);
+    }
+    assert.deepEqual(seen.map(({ id }) => id).sort(), [...ITEMS, ...more].map(({ id }) => id).sort());
   });
 
   overBoth("what the SDK cannot merge is answered whole, or refused", async (one, many) => {

@@ -31,7 +31,7 @@ def test_a_session_goes_on_where_another_stopped(container):
 
 
 def test_sessions_over_several_ranges(make_container):
-    container = make_container(offer_throughput=20000)
+    container = make_container(offer_throughput=11000)
     for n in range(20):
         container.create_item({"id": str(n), "pk": str(n)})
         assert container.read_item(str(n), str(n))["pk"] == str(n)

@@ -103,7 +103,7 @@ def test_rows_and_counts_leave_out_what_has_expired(make_container, clock):
 
 @pytest.fixture
 def one_and_many(make_container):
-    """The same items in a container of one partition key range and in one of four."""
+    """The same items in a container of one partition key range and in one of seven."""
     containers = [make_container(offer_throughput=throughput) for throughput in (400, 40_000)]
     for container in containers:
         for n in range(40):
