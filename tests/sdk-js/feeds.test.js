@@ -23,7 +23,7 @@ const ids = ({ rows }) => rows.map(({ id }) => id);
 
 overBothSchemes("feeds", (account) => {
   const inContainer = (name, definition, use) => test(name, () => account.withContainer(definition, use));
-  const several = { throughput: 20_000 };
+  const several = { throughput: 11_000 };
 
   inContainer("from the beginning, a continuation, a time and now", {}, (container) =>
     withClock(async (advance) => {
