@@ -189,9 +189,19 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused_with_the_text() {
-        for text in
-            ["x", "0", "0:", ":5", "0:-1#", "0:-1#x", "0:1#2#3", "0:1#2#a=3", "0:-1#-5", "0:1,", "5000000000:1"]
-        {
+        for text in [
+            "x",
+            "0",
+            "0:",
+            ":5",
+            "0:-1#",
+            "0:-1#x",
+            "0:1#2#3",
+            "0:1#2#a=3",
+            "0:-1#-5",
+            "0:1,",
+            "5000000000:1",
+        ] {
             let error = SessionToken::parse(text).unwrap_err();
             assert_eq!(error.status, 400, "{text}");
             assert_eq!(error.message, format!("The session token provided '{text}' is invalid."));

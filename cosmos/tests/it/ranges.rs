@@ -85,7 +85,10 @@ async fn raising_throughput_splits_ranges_and_lowering_it_merges_none() {
     let body = whole.json();
     let bounds = body["PartitionKeyRanges"].as_array().unwrap().iter();
     let bounds: Vec<_> = bounds.map(|range| (&range["minInclusive"], &range["maxExclusive"])).collect();
-    assert_eq!(bounds, [(&json!(""), &json!("10")), (&json!("10"), &json!("20")), (&json!("20"), &json!("FF"))]);
+    assert_eq!(
+        bounds,
+        [(&json!(""), &json!("10")), (&json!("10"), &json!("20")), (&json!("20"), &json!("FF"))]
+    );
     // A client that knows the ranges before is told what came since, and one that does not ask for that all of them.
     let news = account.get(RANGES, &[INCREMENTAL, ("If-None-Match", &etag)]).await.ok();
     assert_eq!(shown(&news), children);
@@ -111,13 +114,17 @@ async fn raising_throughput_splits_ranges_and_lowering_it_merges_none() {
 async fn a_range_that_has_split_is_gone_for_every_request_that_names_it() {
     let account = with_items("400", 10).await;
     raise(&account, 11_000).await;
-    let bulk = json!([{ "operationType": "Upsert", "partitionKey": "[1]", "resourceBody": { "id": "x", "pk": 1 } }]);
-    let batch = [("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "False"), (RANGE, "0")];
+    let bulk =
+        json!([{ "operationType": "Upsert", "partitionKey": "[1]", "resourceBody": { "id": "x", "pk": 1 } }]);
+    let batch =
+        [("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "False"), (RANGE, "0")];
     for answer in [
         account.get(ITEMS, &[(RANGE, "0")]).await,
         account.get(ITEMS, &[(RANGE, "0"), INCREMENTAL]).await,
         account.query("SELECT * FROM c", &[(RANGE, "0")]).await,
-        account.query("SELECT * FROM c", &[(RANGE, "0"), ("x-ms-start-epk", "10"), ("x-ms-end-epk", "30")]).await,
+        account
+            .query("SELECT * FROM c", &[(RANGE, "0"), ("x-ms-start-epk", "10"), ("x-ms-end-epk", "30")])
+            .await,
         account.send("POST", ITEMS, &batch, bulk.to_string()).await,
     ] {
         assert_eq!(answer.statuses(), (410, "1002"), "{answer:?}");
@@ -224,13 +231,19 @@ async fn queries_and_statistics_of_split_ranges_are_those_of_the_whole() {
     }
     assert_eq!(counted, 40);
     // Keys of two ranges, and of all.
-    let keys = [("x-ms-start-epk", "08"), ("x-ms-end-epk", "2A"), ("x-ms-read-key-type", "EffectivePartitionKeyRange")];
+    let keys = [
+        ("x-ms-start-epk", "08"),
+        ("x-ms-end-epk", "2A"),
+        ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
+    ];
     let some = item_ids(&account.query("SELECT * FROM c", &keys).await.ok());
     assert!((5..40).contains(&some.len()), "{some:?}");
-    let one = item_ids(&account.query("SELECT * FROM c", &[keys[0], keys[1], keys[2], (RANGE, "2")]).await.ok());
+    let one =
+        item_ids(&account.query("SELECT * FROM c", &[keys[0], keys[1], keys[2], (RANGE, "2")]).await.ok());
     assert!(!one.is_empty() && one.len() < some.len() && one.iter().all(|id| some.contains(id)));
     // A plan for several ranges tells the client to merge.
-    let plan = [("x-ms-cosmos-is-query-plan-request", "True"), ("x-ms-cosmos-supported-query-features", "OrderBy")];
+    let plan =
+        [("x-ms-cosmos-is-query-plan-request", "True"), ("x-ms-cosmos-supported-query-features", "OrderBy")];
     let plan = account.query("SELECT * FROM c ORDER BY c.n", &plan).await.ok().json();
     assert_eq!(plan["queryInfo"]["orderBy"], json!(["Ascending"]));
 }

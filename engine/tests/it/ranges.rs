@@ -342,10 +342,8 @@ async fn a_store_of_layout_1_is_opened_and_marked_and_one_of_another_is_refused(
     let store = Arc::new(MemoryStore::default());
     let format = catalog_key(&[0x44]);
     let put = |key: &Key, value: Vec<u8>| Put { key: key.clone(), value, marks: Vec::new() };
-    let mark = |version: u64| Batch {
-        puts: vec![put(&format, version.to_be_bytes().to_vec())],
-        ..Batch::default()
-    };
+    let mark =
+        |version: u64| Batch { puts: vec![put(&format, version.to_be_bytes().to_vec())], ..Batch::default() };
     let world = World::on(store.clone(), Timestamp::from_seconds(1000)).await.unwrap();
     world.engine().create_database(DATABASE, world.now().await).await.unwrap();
     world.create_container_in_slots(definition("c", "/p"), 4).await.unwrap();
@@ -356,8 +354,12 @@ async fn a_store_of_layout_1_is_opened_and_marked_and_one_of_another_is_refused(
     store.commit(Batch { puts: vec![put(&key, old)], ..mark(1) }).await.unwrap();
     let world = World::on(store.clone(), Timestamp::from_seconds(1000)).await.unwrap();
     assert_eq!(store.get(&format).await.unwrap().unwrap()[..], 2_u64.to_be_bytes());
-    let starts: Vec<_> =
-        world.must_container("c").ranges().iter().map(|range| (range.id, range.keys.start.to_hex())).collect();
+    let starts: Vec<_> = world
+        .must_container("c")
+        .ranges()
+        .iter()
+        .map(|range| (range.id, range.keys.start.to_hex()))
+        .collect();
     assert_eq!(starts, [(0, "".into()), (1, "10".into()), (2, "20".into()), (3, "30".into())]);
     drop(world);
     store.commit(mark(3)).await.unwrap();

@@ -26,9 +26,7 @@ impl KeyDefinition {
         match slots {
             0 | 1 => 0,
             // A division, in the form that costs the least; every point operation comes by here.
-            _ if slots.is_power_of_two() => {
-                ((point >> (HASHES_V2.ilog2() - slots.ilog2())) as u32).min(last)
-            }
+            _ if slots.is_power_of_two() => ((point >> (HASHES_V2.ilog2() - slots.ilog2())) as u32).min(last),
             _ => u32::try_from(point / step(HASHES_V2, slots)).map_or(last, |slot| slot.min(last)),
         }
     }
