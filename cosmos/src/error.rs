@@ -197,6 +197,21 @@ impl ApiError {
         .backend()
     }
 
+    /// 400: a parameter that a query text cannot name.
+    pub fn invalid_parameter_name(name: &str) -> ApiError {
+        ApiError::bad_request(format!(
+            "The query parameter name '{name}' is invalid: it must begin with '@'."
+        ))
+    }
+
+    /// 400: the log of all versions starts where its retention does, not at the beginning.
+    pub fn outside_retention() -> ApiError {
+        ApiError::bad_request(
+            "You must read the change feed from within the retention period. The all versions and deletes change \
+             feed starts from now or from a continuation.",
+        )
+    }
+
     /// 400: a continuation that this server did not make, or not for this request.
     pub fn invalid_continuation() -> ApiError {
         ApiError::bad_request("Invalid Continuation Token")
@@ -294,7 +309,7 @@ impl ApiError {
 
     /// 413: the body is over the limit.
     pub fn too_large() -> ApiError {
-        ApiError::new(413, 0, "Request size is too large")
+        ApiError::new(413, 0, "Request size is too large").backend()
     }
 }
 

@@ -22,6 +22,7 @@ pub mod path;
 mod policy;
 mod query;
 pub mod raw_head;
+mod raw_value;
 pub mod reply;
 mod resource;
 pub mod resource_token;

@@ -4,6 +4,9 @@
 //! percent-decoded once, after splitting: an encoded slash stays inside its segment. `address` gives the
 //! segments a meaning, `auth` signs them; both start from the same `Path`, so they cannot disagree.
 //!
+//! The protocol has no query strings but that of replica addresses. An item's id may have a question mark, which the SDK
+//! for JavaScript does not encode: so what follows one in the path of an item is the rest of its id.
+//!
 //! Holds: no segment is empty, and raw and decoded segments correspond one to one.
 
 use crate::rid::is_database_rid;
@@ -30,15 +33,24 @@ pub struct Path<'a> {
 pub struct NotUtf8;
 
 impl<'a> Path<'a> {
-    /// Splits and decodes; a query string, if still attached, is left out.
-    pub fn parse(path: &'a str) -> Result<Path<'a>, NotUtf8> {
-        let path = memchr(b'?', path.as_bytes()).and_then(|end| path.get(..end)).unwrap_or(path);
-        let path = path.trim_matches('/');
+    /// Splits and decodes; a query string, if still attached, is left out, unless it is the rest of an item's id.
+    pub fn parse(target: &'a str) -> Result<Path<'a>, NotUtf8> {
+        let mut path = target.trim_matches('/');
         let mut raw = Vec::with_capacity(SEGMENTS);
-        let mut start = 0;
-        for end in memchr_iter(b'/', path.as_bytes()).chain([path.len()]) {
-            raw.extend(path.get(start..end).filter(|segment| !segment.is_empty()));
+        let (mut start, question) = (0, memchr(b'?', path.as_bytes()));
+        let end = question.unwrap_or(path.len());
+        let before = path.get(..end).unwrap_or(path);
+        for end in memchr_iter(b'/', before.as_bytes()).chain([before.len()]) {
+            raw.extend(before.get(start..end).filter(|segment| !segment.is_empty()));
             start = end + 1;
+        }
+        if question.is_some() {
+            match raw.as_mut_slice() {
+                ["dbs", _, "colls", _, "docs", id] if before.ends_with(&**id) => {
+                    *id = path.get(end - id.len()..).unwrap_or(id);
+                }
+                _ => path = before.trim_matches('/'),
+            }
         }
         let decode = |segment: &&'a str| percent_decode_str(segment).decode_utf8().map_err(|_| NotUtf8);
         let decoded = match memchr(b'%', path.as_bytes()).is_some() {
@@ -159,6 +171,11 @@ mod tests {
             ("/dbs/a%2Fb", vec!["dbs", "a/b"]),
             ("/dbs/100%", vec!["dbs", "100%"]),
             ("/dbs?x=/y", vec!["dbs"]),
+            ("/dbs/?x", vec!["dbs"]),
+            ("/?x", vec![]),
+            ("/dbs/d/colls/c/docs?x=1", vec!["dbs", "d", "colls", "c", "docs"]),
+            ("/dbs/d/colls/c/docs/a?b%3F/c/", vec!["dbs", "d", "colls", "c", "docs", "a?b?/c"]),
+            ("/dbs/d/colls/c/docs/a/?b", vec!["dbs", "d", "colls", "c", "docs", "a"]),
         ] {
             assert_eq!(Path::parse(path).unwrap().segments(), segments, "{path}");
         }
@@ -172,6 +189,7 @@ mod tests {
         check_signed("/dbs/ToDoList", "dbs", &["dbs/ToDoList"]);
         check_signed("/dbs/d/colls/c/docs/", "docs", &["dbs/d/colls/c"]);
         check_signed("/dbs/d/colls/c/docs/I", "docs", &["dbs/d/colls/c/docs/I"]);
+        check_signed("/dbs/d/colls/c/docs/I?J", "docs", &["dbs/d/colls/c/docs/I?J"]);
         check_signed("/dbs/colls/colls/dbs", "colls", &["dbs/colls/colls/dbs"]);
         check_signed("/dbs/d/colls/c/operations/partitionkeydelete", "colls", &["dbs/d/colls/c"]);
     }

@@ -150,6 +150,14 @@ fn partition_key(object: &Object) -> Result<KeyDefinition, ApiError> {
     let multi = object.get("kind").and_then(Value::as_str) == Some("MultiHash");
     // Clients hash by the version they read back. One that was left out is the service's old default.
     object.entry("version").or_insert(json!(if multi { 2 } else { 1 }));
+    // The SDK for Java writes the name of its enumeration.
+    if let Some(number) = match object.get("version").and_then(Value::as_str) {
+        Some("V1") => Some(1),
+        Some("V2") => Some(2),
+        _ => None,
+    } {
+        object.insert("version".into(), json!(number));
+    }
     object.retain(|name, _| ["paths", "kind", "version"].contains(&name.as_str()));
     let definition: KeyDefinition = serde_json::from_value(Value::Object(object)).map_err(|error| {
         ApiError::bad_request(format!("The partition key definition is invalid: {error}"))

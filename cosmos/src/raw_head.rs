@@ -121,6 +121,11 @@ impl RawHead {
         self.part(self.path)
     }
 
+    /// What is asked for: the path, and what follows a question mark.
+    pub fn target(&self) -> &str {
+        self.part(self.target)
+    }
+
     /// How long the head is, in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len()

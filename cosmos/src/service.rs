@@ -95,8 +95,8 @@ impl Options {
 pub struct Head<'a> {
     /// The method.
     pub method: &'a Method,
-    /// The path, still encoded.
-    pub path: &'a str,
+    /// The path and what follows it, still encoded.
+    pub target: &'a str,
     /// The host in the address itself, where there is one.
     pub authority: Option<&'a str>,
     /// The headers.
@@ -108,7 +108,7 @@ impl<'a> Head<'a> {
     pub fn of(parts: &'a Parts) -> Self {
         Self {
             method: &parts.method,
-            path: parts.uri.path(),
+            target: parts.uri.path_and_query().map_or("/", |target| target.as_str()),
             authority: parts.uri.authority().map(|authority| authority.as_str()),
             headers: Headers::of(&parts.headers),
         }
@@ -116,7 +116,7 @@ impl<'a> Head<'a> {
 
     /// Of one that was read as it came.
     pub fn raw(head: &'a RawHead) -> Self {
-        Self { method: head.method(), path: head.path(), authority: None, headers: Headers::raw(head) }
+        Self { method: head.method(), target: head.target(), authority: None, headers: Headers::raw(head) }
     }
 
     /// The authority the client used, so that the endpoints we advertise are ones it can reach.
@@ -179,7 +179,7 @@ impl Cosmos {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let headers = &head.headers;
-        let path = Path::parse(head.path).map_err(|_| ApiError::unknown_route())?;
+        let path = Path::parse(head.target).map_err(|_| ApiError::unknown_route())?;
         let address = Address::from_path(&path)?;
         let route = routes::find(head.method, &address, headers)?;
         served.operation = route.name;
@@ -196,7 +196,7 @@ impl Cosmos {
         };
         let host = head.host();
         let base_url_len = [scheme, "://", host, "/"].map(str::len).iter().sum();
-        let location = [scheme, "://", host, "/", head.path.trim_start_matches('/')].concat();
+        let location = [scheme, "://", host, "/", head.target.trim_start_matches('/')].concat();
         let mut call = Call {
             engine: &self.engine,
             address: &address,

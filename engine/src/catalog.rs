@@ -280,6 +280,7 @@ impl Catalog {
     ) -> Result<Arc<Container>> {
         check_name(&definition.name)?;
         definition.validate()?;
+        definition.partition_key.validate_new()?;
         if !(1..=SLOTS_MAX).contains(&slots) {
             return Err(Error::bad_request(format!(
                 "A container has from 1 to {SLOTS_MAX} slots; not {slots}."

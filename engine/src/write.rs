@@ -155,7 +155,7 @@ impl Operation {
     }
 }
 
-/// What to do with a `ttl` that is not valid while time to live is on.
+/// What to do with a `ttl` that is not valid, whether or not time to live is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidTtl {
     /// Refuse the document (the NoSQL API).
@@ -555,11 +555,7 @@ impl<'a> Desk<'a> {
         }
         let own = match OwnTtl::of(&body)? {
             Ok(own) => own,
-            Err(value)
-                if self.invalid_ttl == InvalidTtl::Refuse && self.container.ttl().default.is_some() =>
-            {
-                return Err(Error::InvalidTtl { value });
-            }
+            Err(value) if self.invalid_ttl == InvalidTtl::Refuse => return Err(Error::InvalidTtl { value }),
             Err(_) => OwnTtl::Inherit,
         };
         let dates = self.container.dates_of(&body)?;

@@ -163,7 +163,7 @@ impl Model {
 
     fn put(&mut self, how: How, name: Name, mut body: Body, now: i64) -> Result<Verdict, Verdict> {
         let there = self.living.get(&name).cloned();
-        let invalid = |body: &Body| self.default.is_some() && body.ttl.is_some_and(|ttl| !is_valid_ttl(ttl));
+        let invalid = |body: &Body| body.ttl.is_some_and(|ttl| !is_valid_ttl(ttl));
         match (how, &there) {
             (How::Create, Some(_)) if invalid(&body) => return Err(Verdict::InvalidTtl),
             (How::Create, Some(_)) => return Err(Verdict::Exists),

@@ -66,9 +66,10 @@ def test_the_longest_life(make_container, clock):
     assert not there(container)
 
 
+@pytest.mark.parametrize("default", [-1, OFF])
 @pytest.mark.parametrize("ttl", INVALID)
-def test_an_invalid_ttl_is_refused_while_ttl_is_on(make_container, ttl):
-    container = make_container(default_ttl=-1)
+def test_an_invalid_ttl_is_refused_whether_ttl_is_on_or_off(make_container, ttl, default):
+    container = make_container(default_ttl=default)
     with pytest.raises(CosmosHttpResponseError) as refused:
         container.create_item({"id": "1", "pk": "p", "ttl": ttl})
     assert refused.value.status_code == 400
@@ -76,7 +77,7 @@ def test_an_invalid_ttl_is_refused_while_ttl_is_on(make_container, ttl):
 
 
 def test_without_a_default_ttl_is_a_property_like_any_other(container):
-    for n, ttl in enumerate(INVALID):
+    for n, ttl in enumerate([-1, 1, 2.0, MAX]):
         assert container.create_item({"id": str(n), "pk": "p", "ttl": ttl})["ttl"] == ttl
 
 

@@ -300,7 +300,7 @@ fn succeeded(
     let mut resource_body = None;
     if let Some(record) = &outcome.record
         && !unchanged
-        && (outcome.effect == Effect::Read || !step.minimal_return)
+        && (outcome.effect == Effect::Read || !(step.minimal_return || call.wants_minimal()))
     {
         let mut body = Vec::with_capacity(record.size() as usize + 512);
         resource::push_document(call.engine, container, slot, record, &mut body)?;

@@ -7,12 +7,16 @@ use hyper::{
     StatusCode,
     header::{IF_MODIFIED_SINCE, IF_NONE_MATCH},
 };
-use mayfly_engine::{Container, Event, EventKind, FeedStart, Timestamp, charge};
+use mayfly_engine::{Container, Event, EventKind, FeedStart, Record, Timestamp, charge};
 use mayfly_value::json;
 use serde_json::json;
 
 use super::{Answer, documents::with_session};
 use crate::{call::Call, error::ApiError, headers, http_date, reply::Reply, resource};
+
+/// The wire format in which every item of a feed comes in an envelope with its metadata. The log of all versions has it
+/// always, the latest-version feed for clients that ask for it: their change feed processors read nothing else.
+const ENVELOPES: &str = "2021-09-15";
 
 /// `GET …/docs` with `A-IM`
 pub async fn read(call: &Call<'_>) -> Answer {
@@ -26,12 +30,13 @@ pub async fn read(call: &Call<'_>) -> Answer {
     let (documents, position) = match kind.as_str() {
         "incremental feed" => {
             let start = start(call)?;
+            let enveloped = call.text(&headers::CHANGE_FEED_WIRE_FORMAT)? == Some(ENVELOPES);
             let page = call.engine.changes(container, slot, start, &scope, items, call.now).await?;
             let mut documents = Vec::with_capacity(page.records.len());
             for record in &page.records {
                 let mut document = Vec::new();
                 resource::push_changed_document(call.engine, container, slot, record, &mut document)?;
-                documents.push(document);
+                documents.push(if enveloped { latest_envelope(record, &document) } else { document });
             }
             (documents, page.position)
         }
@@ -40,16 +45,14 @@ pub async fn read(call: &Call<'_>) -> Answer {
                 FeedStart::After(lsn) => lsn,
                 FeedStart::Now => call.engine.lsn(container, slot).await?,
                 FeedStart::Beginning | FeedStart::Time(_) => {
-                    return Err(ApiError::bad_request(
-                        "All Versions and Deletes change feed can only start from now or from a continuation.",
-                    ));
+                    // A container without a log is told that first.
+                    call.engine.log(container, slot, 0, &scope, 1, call.now).await?;
+                    return Err(ApiError::outside_retention());
                 }
             };
             let page = call.engine.log(container, slot, after, &scope, items, call.now).await?;
             if page.forgotten.is_some_and(|forgotten| after < forgotten.lsn) {
-                return Err(ApiError::bad_request(
-                    "You must read the change feed from within the retention period.",
-                ));
+                return Err(ApiError::outside_retention());
             }
             let documents = page.events.iter().map(|(lsn, event)| envelope(container, *lsn, event));
             (documents.collect::<Result<_, _>>()?, page.position)
@@ -86,6 +89,14 @@ fn start(call: &Call<'_>) -> Result<FeedStart, ApiError> {
     let seconds = http_date::parse(date);
     let seconds = seconds.ok_or_else(|| ApiError::bad_request(format!("The date '{date}' is invalid.")))?;
     Ok(FeedStart::Time(Timestamp::from_seconds(seconds)))
+}
+
+/// A document of the latest-version feed as it is wrapped for clients that ask for envelopes.
+fn latest_envelope(record: &Record, document: &[u8]) -> Vec<u8> {
+    let is_new = (record.lsn, record.ordinal) == (record.birth.lsn, record.birth.ordinal);
+    let operation = if is_new { "create" } else { "replace" };
+    let metadata = json!({ "lsn": record.lsn, "crts": record.ts(), "operationType": operation });
+    [b"{\"current\":", document, format!(",\"metadata\":{metadata}}}").as_bytes()].concat()
 }
 
 /// An event of the log as the service wraps it.

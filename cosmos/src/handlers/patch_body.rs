@@ -14,13 +14,14 @@ use mayfly_value::{
     json::{self, JsonLimits},
     partition::KeyDefinition,
 };
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::item_body;
 use crate::{
     call::Call,
     error::ApiError,
+    raw_value::some_value,
     resource::{self, SYSTEM_PROPERTIES},
 };
 
@@ -38,11 +39,6 @@ struct Step<'a> {
     from: Option<String>,
     #[serde(borrow, default, deserialize_with = "some_value")]
     value: Option<&'a RawValue>,
-}
-
-/// A value that is there, be it null; an `Option` by itself would take null for none.
-fn some_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads a patch for a document of `container`, whose partition key it may not touch.

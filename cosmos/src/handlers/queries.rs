@@ -2,7 +2,7 @@
 
 use hyper::{StatusCode, header::USER_AGENT};
 use mayfly_engine::{Container, clock::Stopwatch};
-use mayfly_sql::{EvalError, Feature, plan_info::DistinctType};
+use mayfly_sql::{Distribution, EvalError, Feature, plan_info::DistinctType};
 
 use super::{Answer, documents::with_session};
 use crate::{
@@ -59,7 +59,11 @@ pub async fn items(call: &Call<'_>) -> Answer {
         reply.set(&headers::INDEX_UTILIZATION, if v2 { indexes.v2() } else { indexes.v1() });
     }
     if let Some(next) = page.next {
-        reply.set(&headers::CONTINUATION, next.encode(request.fingerprint));
+        let next = match is_scoped {
+            true => next.encode(request.fingerprint),
+            false => next.encode_enclosed(request.fingerprint),
+        };
+        reply.set(&headers::CONTINUATION, next);
     }
     let lsn = call.engine.lsn(container, page.slot).await?;
     Ok(with_session(reply, &place, call.range_in_slot(container, page.slot)?, lsn))
@@ -81,7 +85,11 @@ fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiEr
         return Ok(());
     }
     let ranges = QueryRanges::of(container, &request.plan);
-    if is_passed_on(container, request, &ranges, true) {
+    // A filter on the partition key brings a sorted query to one range. An aggregate or a DISTINCT the service leaves to the
+    // client even so.
+    let info = request.plan.info();
+    let merges = !info.aggregates.is_empty() || info.distinct != DistinctType::None;
+    if ranges != QueryRanges::All && ranges.is_within_one(container) && !merges {
         return Ok(());
     }
     let is_grouped = !request.plan.info().group_by.is_empty();
@@ -97,37 +105,29 @@ fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiEr
     }
 }
 
-/// Whether the server answers a query whole because one range has all it can find. For a client that counts on merging
-/// a filter on the partition key brings a sorted query there, but not an aggregate or a DISTINCT: the service leaves
-/// those to the client even so.
-fn is_passed_on(container: &Container, request: &Request, ranges: &QueryRanges, is_merging: bool) -> bool {
-    let info = request.plan.info();
-    let merges = !info.aggregates.is_empty() || info.distinct != DistinctType::None;
-    match is_merging || container.ranges().len() > 1 {
-        true => *ranges != QueryRanges::All && ranges.is_within_one(container) && !merges,
-        false => true,
-    }
-}
-
 /// `POST …/docs` that asks for a query plan
 ///
-/// If one range has all the query can find, the plan says that the client has nothing to do: the server answers queries
-/// whole, so the client passes the text on and the rows through. Else it says how to merge. What is wrong with the text
-/// is said here.
+/// The plan says all that the query does, however many ranges there are: clients ask for it to check the query, or to
+/// resume it by themselves. What is wrong with the text is said here.
 pub async fn plan(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let place = call.owner(name)?;
     let container = &place.container;
     let request = Request::of_items(call.body, container).map_err(not_planned)?;
     let ranges = QueryRanges::of(container, &request.plan);
-    let plan = if is_passed_on(container, &request, &ranges, merges_itself(call)?) {
-        plan::passed_on(&request, &ranges)
-    } else {
-        let distribution = request.distribution().map_err(|error| not_planned(failed(error)))?;
-        plan::check_features(&distribution, call.text(&headers::SUPPORTED_QUERY_FEATURES)?)?;
-        plan::distributed(&distribution, &ranges)
+    let plan = match distribution(call, &request) {
+        // What the client cannot run by itself is answered whole by the range that has all it can find.
+        Err(_) if ranges.is_within_one(container) => plan::passed_on(&request, &ranges),
+        distribution => plan::distributed(&distribution?, &ranges),
     };
     Ok(Reply::value(StatusCode::OK, &plan).charged(1.0))
+}
+
+/// How the client of `call` runs a query by itself; an error if it cannot.
+fn distribution(call: &Call<'_>, request: &Request) -> Result<Distribution, ApiError> {
+    let distribution = request.distribution().map_err(|error| not_planned(failed(error)))?;
+    plan::check_features(&distribution, call.text(&headers::SUPPORTED_QUERY_FEATURES)?)?;
+    Ok(distribution)
 }
 
 /// Clients and their tests look for these words before what is wrong with the text.

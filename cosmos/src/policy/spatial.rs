@@ -32,8 +32,15 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
             ))
         })?;
         check_types(path, items(index.get("types"))?)?;
-        if flat {
-            check_bounds(path, index.get("boundingBox"))?;
+        match (flat, index.get("boundingBox")) {
+            (true, bounds) => check_bounds(path, bounds)?,
+            (false, None | Some(Value::Null)) => {}
+            (false, Some(_)) => {
+                return Err(ApiError::bad_request(format!(
+                    "The spatial index path '{path}' cannot have a 'boundingBox' where geospatial data is of type \
+                     Geography: only Geometry has bounds."
+                )));
+            }
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{parsed, surroundings::Surroundings};
-use crate::error::ApiError;
+use crate::{error::ApiError, raw_value::some_value};
 
 /// The longest query text.
 const TEXT_BYTES_MAX: usize = 512 * 1024;
@@ -24,7 +24,7 @@ struct Body<'a> {
 #[derive(Deserialize)]
 struct Parameter<'a> {
     name: String,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "some_value")]
     value: Option<&'a RawValue>,
 }
 
@@ -37,7 +37,7 @@ pub struct Request {
     /// What the container's functions measure by.
     pub settings: Settings,
     /// Tells this query and its parameters from others, for continuations.
-    pub fingerprint: u64,
+    pub fingerprint: Fingerprint,
 }
 
 impl Request {
@@ -52,7 +52,7 @@ impl Request {
     }
 
     fn parse_in(body: &[u8], surroundings: Surroundings) -> Result<Self, ApiError> {
-        let fingerprint = fingerprint(body);
+        let whole = fingerprint(body);
         let body: Body<'_> = serde_json::from_slice(body)
             .map_err(|error| ApiError::bad_request(format!("The query body is invalid: {error}.")))?;
         if body.query.len() > TEXT_BYTES_MAX {
@@ -62,6 +62,9 @@ impl Request {
         }
         let mut parameters = Vec::new();
         for parameter in body.parameters.iter().flatten() {
+            if !parameter.name.starts_with('@') {
+                return Err(ApiError::invalid_parameter_name(&parameter.name));
+            }
             let value = match parameter.value {
                 Some(text) => {
                     let value = json::parse_value(text.get().as_bytes(), JsonLimits::default());
@@ -72,6 +75,16 @@ impl Request {
             parameters.push((parameter.name.as_str(), value));
         }
         let query = parsed::parse(body.query).map_err(refused)?;
+        let fingerprint = match query.without_resume_filter() {
+            None => Fingerprint::exact(whole),
+            Some(mut text) => {
+                for parameter in body.parameters.iter().flatten() {
+                    let value = parameter.value.map_or("", RawValue::get);
+                    text.extend([" ", &parameter.name, "=", value]);
+                }
+                Fingerprint::resumable(fingerprint(text.as_bytes()), whole)
+            }
+        };
         let plan = query.bind_with(&parameters, &surroundings.computed).map_err(refused)?;
         Ok(Self { query, plan, settings: surroundings.settings, fingerprint })
     }
@@ -99,6 +112,52 @@ pub fn failed(error: EvalError) -> ApiError {
     match error {
         EvalError::Unsupported { feature } => ApiError::not_implemented(&feature),
         error => ApiError::bad_request(format!("Message: {}", error.to_json())),
+    }
+}
+
+/// Tells queries apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Fingerprint {
+    /// In its upper half that of the query without its filter, if it may go on with another one.
+    bits: u64,
+    is_resumable: bool,
+}
+
+/// What a continuation's fingerprint says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Belongs {
+    /// It is of this query.
+    Same,
+    /// It is of this query with another condition to resume at.
+    OtherFilter,
+    /// It is of another query.
+    Not,
+}
+
+impl Fingerprint {
+    /// Of a query that goes on as it is or not at all.
+    pub const fn exact(bits: u64) -> Self {
+        Self { bits, is_resumable: false }
+    }
+
+    /// Of a sorted query that a client may resume with another filter.
+    pub const fn resumable(without_filter: u64, whole: u64) -> Self {
+        const LOWER: u64 = u32::MAX as u64;
+        Self { bits: without_filter << 32 | whole & LOWER, is_resumable: true }
+    }
+
+    /// As a continuation has it.
+    pub const fn bits(self) -> u64 {
+        self.bits
+    }
+
+    /// Whether a continuation with these bits is of this query.
+    pub const fn owns(self, bits: u64) -> Belongs {
+        match self.bits == bits {
+            true => Belongs::Same,
+            false if self.is_resumable && self.bits >> 32 == bits >> 32 => Belongs::OtherFilter,
+            false => Belongs::Not,
+        }
     }
 }
 

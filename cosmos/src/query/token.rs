@@ -14,13 +14,22 @@
 //! or went meanwhile; if the place is too long for a token, after that row, which must still be there then. Only a
 //! query that cannot be divided is run again whole, and goes on after the last row that is left of those it gave.
 //!
-//! Holds: a token has less than 1 KB, belongs to one query, and means the same after a restart.
+//! A query of one range or partition key gets the token itself. One that the server runs over all ranges gets it in the form
+//! that the service's gateway gives it: a JSON array with the token and the range of keys that it is of.
+//!
+//! Holds: a token has less than 1 KB, belongs to one query, and means the same after a restart. The one difference that
+//! a query may have is the filter that a client resumes a sorted query of a range with.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bson::{RawDocument, RawDocumentBuf, raw::CStr};
 use mayfly_engine::{Container, Position};
 use mayfly_sql::{After, Place, Progress, Value};
+use serde::Deserialize;
 
+use super::{
+    access,
+    request::{Belongs, Fingerprint},
+};
 use crate::{
     error::ApiError,
     rid::{ChildKind, Rid},
@@ -29,8 +38,15 @@ use crate::{
 const VERSION: u8 = 2;
 const HEADER: usize = 27;
 
-/// What follows the header at most: 1 KB of base64, less the header.
-const REST_BYTES_MAX: usize = 720;
+/// What follows the header at most: 1 KB of base64, less the header and the array around the token.
+const REST_BYTES_MAX: usize = 680;
+
+/// One entry of the array that the gateway gives; the range is for the reader's eyes.
+#[derive(Deserialize)]
+struct Enclosed<'a> {
+    #[serde(borrow)]
+    token: &'a str,
+}
 
 /// So many rows are remembered of a query that is run again whole. All of them gone between two pages is too much
 /// change to go on from.
@@ -73,10 +89,10 @@ const ROWS: u8 = 3;
 
 impl Token {
     /// The text for the client.
-    pub fn encode(&self, fingerprint: u64) -> String {
+    pub fn encode(&self, fingerprint: Fingerprint) -> String {
         let mut bytes = Vec::with_capacity(HEADER + 64);
         bytes.push(VERSION);
-        bytes.extend_from_slice(&fingerprint.to_be_bytes());
+        bytes.extend_from_slice(&fingerprint.bits().to_be_bytes());
         bytes.push(self.choice.unwrap_or_default());
         bytes.extend_from_slice(&self.progress.skipped.to_be_bytes());
         bytes.extend_from_slice(&self.progress.given.to_be_bytes());
@@ -100,9 +116,19 @@ impl Token {
         STANDARD.encode(bytes)
     }
 
+    /// The text for a client whose query the server runs over all ranges.
+    pub fn encode_enclosed(&self, fingerprint: Fingerprint) -> String {
+        let token = self.encode(fingerprint);
+        format!(r#"[{{"token":"{token}","range":{{"min":"","max":"FF"}}}}]"#)
+    }
+
     /// Where a query of `container` goes on by a client's text: at the start, if there is none, or if it is one that the
     /// service gave out for another container. Of this one no row was given then.
-    pub fn of_client(text: Option<&str>, fingerprint: u64, container: &Container) -> Result<Self, ApiError> {
+    pub fn of_client(
+        text: Option<&str>,
+        fingerprint: Fingerprint,
+        container: &Container,
+    ) -> Result<Self, ApiError> {
         match text {
             None | Some("") => Ok(Self::default()),
             Some(text) if is_of_another(text, container) => Ok(Self::default()),
@@ -111,16 +137,27 @@ impl Token {
     }
 
     /// Reads a client's text. It must be of the same query.
-    pub fn decode(text: &str, fingerprint: u64) -> Result<Self, ApiError> {
-        let bytes = STANDARD.decode(text.trim()).map_err(|_| ApiError::invalid_continuation())?;
+    pub fn decode(text: &str, fingerprint: Fingerprint) -> Result<Self, ApiError> {
+        let text = text.trim();
+        let text = match serde_json::from_str::<[Enclosed<'_>; 1]>(text) {
+            Ok([Enclosed { token }]) => token,
+            Err(_) => text,
+        };
+        let bytes = STANDARD.decode(text).map_err(|_| ApiError::invalid_continuation())?;
         Self::read(&bytes, fingerprint).ok_or_else(ApiError::invalid_continuation)
     }
 
-    fn read(bytes: &[u8], fingerprint: u64) -> Option<Self> {
+    fn read(bytes: &[u8], fingerprint: Fingerprint) -> Option<Self> {
         let (header, rest) = bytes.split_at_checked(HEADER)?;
-        if *header.first()? != VERSION || word(header.get(1..9)?) != fingerprint {
+        if *header.first()? != VERSION {
             return None;
         }
+        let choice = *header.get(9)?;
+        let choice = match fingerprint.owns(word(header.get(1..9)?)) {
+            Belongs::Same => choice,
+            Belongs::OtherFilter => access::with_another_filter(choice),
+            Belongs::Not => return None,
+        };
         let progress = Progress { skipped: word(header.get(10..18)?), given: word(header.get(18..26)?) };
         let from = match *header.get(26)? {
             SCAN => {
@@ -136,7 +173,7 @@ impl Token {
             ROWS => From::Rows(rest.chunks(8).map(word).collect()),
             _ => return None,
         };
-        Some(Self { choice: Some(*header.get(9)?), progress, from })
+        Some(Self { choice: Some(choice), progress, from })
     }
 }
 
@@ -204,14 +241,18 @@ mod tests {
 
     use super::*;
 
+    const QUERY: Fingerprint = Fingerprint::exact(42);
+
     #[track_caller]
     fn check_round_trip(from: From) -> String {
         let token = Token { choice: Some(9), progress: Progress { skipped: 7, given: 1 << 40 }, from };
-        let text = token.encode(42);
-        let back = Token::decode(&text, 42).unwrap();
-        assert_eq!(back.encode(42), text);
+        let text = token.encode(QUERY);
+        let back = Token::decode(&text, QUERY).unwrap();
+        assert_eq!(back.encode(QUERY), text);
         assert_eq!((back.choice, back.progress), (token.choice, token.progress));
-        assert!(text.len() < 1024, "{} bytes", text.len());
+        let enclosed = token.encode_enclosed(QUERY);
+        assert!(enclosed.len() < 1024, "{} bytes", enclosed.len());
+        assert_eq!(Token::decode(&enclosed, QUERY).unwrap().encode(QUERY), text);
         text
     }
 
@@ -224,7 +265,7 @@ mod tests {
         check_round_trip(From::Rows(vec![3, u64::MAX]));
         let keys = vec![Value::Undefined, Value::Int(i64::MAX), Value::string("é"), Value::Double(0.5)];
         let text = check_round_trip(From::Row(After::Place(Place { keys, tie: vec![1, 2, 3] })));
-        let From::Row(After::Place(place)) = Token::decode(&text, 42).unwrap().from else { panic!() };
+        let From::Row(After::Place(place)) = Token::decode(&text, QUERY).unwrap().from else { panic!() };
         assert_eq!(
             format!("{:?}", place.keys),
             r#"[Undefined, Int(9223372036854775807), String("é"), Double(0.5)]"#
@@ -243,7 +284,7 @@ mod tests {
     async fn a_continuation_of_another_container_of_the_service_is_the_start() {
         let world = World::new(Backend::Mirrored).await;
         let container = world.create_container(definition("c", "/p")).await.unwrap();
-        let of = |text: &str| Token::of_client(Some(text), 1, &container);
+        let of = |text: &str| Token::of_client(Some(text), QUERY, &container);
         let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
         assert!(matches!(of(elsewhere).unwrap().from, From::Start));
         let here = Rid::document(container.database, container.id, 7).encode();
@@ -254,10 +295,28 @@ mod tests {
 
     #[test]
     fn what_is_no_token_of_the_query_is_refused() {
-        let token = Token::default().encode(1);
-        for text in ["", "!", "AAAA", &token[..8]] {
-            assert_eq!(Token::decode(text, 1).unwrap_err().message, "Invalid Continuation Token", "{text}");
+        let token = Token::default().encode(QUERY);
+        let several = format!(r#"[{{"token":"{token}"}},{{"token":"{token}"}}]"#);
+        for text in ["", "!", "AAAA", "[]", "[{}]", r#"[{"token":1}]"#, &several, &token[..8]] {
+            assert_eq!(
+                Token::decode(text, QUERY).unwrap_err().message,
+                "Invalid Continuation Token",
+                "{text}"
+            );
         }
-        assert!(Token::decode(&token, 2).is_err());
+        assert!(Token::decode(&token, Fingerprint::exact(2)).is_err());
+    }
+
+    #[test]
+    fn another_filter_keeps_the_place_and_drops_an_index_that_the_filter_chose() {
+        let (first, next) = (Fingerprint::resumable(7, 1), Fingerprint::resumable(7, 2));
+        for (choice, kept) in [(3, 0x3F), (0x41, 0x41)] {
+            let token = Token { choice: Some(choice), ..Token::default() }.encode(first);
+            assert_eq!(Token::decode(&token, first).unwrap().choice, Some(choice));
+            assert_eq!(Token::decode(&token, next).unwrap().choice, Some(kept));
+            for other in [Fingerprint::resumable(8, 1), Fingerprint::exact(next.bits())] {
+                assert!(Token::decode(&token, other).is_err());
+            }
+        }
     }
 }

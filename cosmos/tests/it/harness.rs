@@ -162,7 +162,7 @@ pub fn signed_at(
     extra: &[(&str, &str)],
     body: impl Into<Bytes>,
 ) -> Request<Full<Bytes>> {
-    let parsed = Path::parse(path.split('?').next().unwrap()).unwrap();
+    let parsed = Path::parse(path).unwrap();
     let candidates = parsed.signing_candidates();
     let (kind, link) = &candidates[0];
     let signature = key.sign(&payload(verb, kind, link, Some(date), None));

@@ -9,5 +9,6 @@ mod harness;
 mod keys;
 mod policies;
 mod ranges;
+mod sdk_answers;
 mod sessions;
 mod throttle;

@@ -166,6 +166,20 @@ fn sorted(
     Ok(())
 }
 
+/// A sorted query as [`sorted`] writes it, or as clients do that rewrite by themselves, without its filter.
+pub(super) fn without_resume_filter(tree: &QueryTree) -> Option<String> {
+    const MEMBERS: [&str; 3] = ["_rid", "orderByItems", "payload"];
+    tree.order_by.as_ref()?;
+    let is_for_a_range = match &tree.select.what {
+        Selection::List(items) => plan_info::named(items).iter().map(|(name, _)| name.as_str()).eq(MEMBERS),
+        Selection::Value(Expr { kind: ExprKind::Object(members), .. }, _) => {
+            members.iter().map(|(name, _)| name.as_str()).eq(MEMBERS)
+        }
+        _ => false,
+    };
+    is_for_a_range.then(|| QueryTree { filter: None, ..tree.clone() }.to_string())
+}
+
 fn direction_text(direction: Option<Direction>) -> &'static str {
     match direction {
         None => "",

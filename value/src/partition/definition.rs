@@ -66,6 +66,18 @@ impl KeyDefinition {
         Ok(())
     }
 
+    /// Refuses paths that a new container may not have: the service takes blanks in a quoted name only. Containers that
+    /// exist keep their paths.
+    pub fn validate_new(&self) -> Result<(), PartitionKeyError> {
+        self.validate()?;
+        for path in &self.paths {
+            if let Some(position) = blank_outside_quotes(path.written()) {
+                return Err(PartitionKeyError::PathNotAccepted { path: path.written().into(), position });
+            }
+        }
+        Ok(())
+    }
+
     /// The partition key of a document: one component per path, `Undefined` where it has no scalar, as the SDKs
     /// read it too.
     pub fn extract(&self, document: &RawDocument) -> Result<PartitionKey, PartitionKeyError> {
@@ -105,6 +117,23 @@ impl KeyDefinition {
     pub fn is_full_key(&self, key: &PartitionKey) -> bool {
         key.0.len() == self.paths.len()
     }
+}
+
+/// Where a path that can be read has a blank in a name that is not quoted.
+fn blank_outside_quotes(path: &str) -> Option<usize> {
+    let (mut quote, mut escaped) = (None, false);
+    for (position, letter) in path.char_indices() {
+        match (quote, letter) {
+            _ if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(open), _) if letter == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, _) if letter.is_whitespace() => return Some(position),
+            (None, _) => {}
+        }
+    }
+    None
 }
 
 /// A definition as clients send it: only the paths are required.
@@ -191,6 +220,21 @@ mod tests {
              '0'. Partition key paths must contain only valid characters and not contain a trailing slash \
              or wildcard character."
         );
+    }
+
+    #[test]
+    fn new_paths_have_blanks_in_quoted_names_only() {
+        let check = |path: &str, accepted: bool| {
+            let definition = definition(&serde_json::json!({ "paths": [path] }).to_string());
+            assert_eq!(definition.validate(), Ok(()), "{path}");
+            assert_eq!(definition.validate_new().is_ok(), accepted, "{path}");
+        };
+        check("/id ds", false);
+        check("/a/b\u{a0}c", false);
+        check(r#"/"id ds""#, true);
+        check(r#"/"a \" b"/c"#, true);
+        check(r#"/"a\"b"/c d"#, false);
+        check("/a-b", true);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Queries that give every document's rows at once.
 //!
-//! As in the service, a page has rows of one partition key range, and every range has a page: also one without rows.
+//! As in the service, a page has rows of one partition key range, and every range has a page: also one without rows. Not
+//! so where OFFSET leaves rows out: the service leaves such a query to the client, whose pages are those of the rows that
+//! it gives.
 
 use mayfly_engine::Position;
 
@@ -34,7 +36,8 @@ impl PageRun<'_> {
         let source = self.source(self.access);
         let slots = access_slots(self.container, &self.access.access);
         page.slot = at.as_ref().map(Position::slot).or(slots.first().copied()).unwrap_or_default();
-        let next_range = slots.iter().find(|slot| **slot > page.slot).filter(|_| self.reads_documents());
+        let by_range = self.reads_documents() && self.request.plan.limit().offset == 0;
+        let next_range = slots.iter().find(|slot| **slot > page.slot).filter(|_| by_range);
         let next_range = next_range.map(|slot| Position::start_of(*slot));
         let mut before = token.progress;
         let mut batch = Batch::new(page.rows_max, source.filter.is_some());
@@ -49,7 +52,7 @@ impl PageRun<'_> {
             // A run lives for one batch of documents: rows borrow from it and are written before it ends.
             let mut run = self.run(before)?;
             for item in &items {
-                if item.slot() != page.slot {
+                if by_range && item.slot() != page.slot {
                     return Ok(page.ended(before, next_range.map(scan_from)));
                 }
                 page.looks_at(item);
@@ -87,7 +90,9 @@ impl PageRun<'_> {
                     }
                     return Ok(page.ended(before, next_range.map(scan_from)));
                 }
-                Some(position) if page.walked >= DOCUMENTS_MAX || position.slot() != page.slot => {
+                Some(position)
+                    if page.walked >= DOCUMENTS_MAX || by_range && position.slot() != page.slot =>
+                {
                     return Ok(page.ended(before, Some(scan_from(position))));
                 }
                 position => at = position,
