@@ -8,6 +8,7 @@ import com.azure.cosmos.CosmosContainer;
 import com.azure.cosmos.CosmosException;
 import com.azure.cosmos.models.CosmosContainerProperties;
 import com.azure.cosmos.models.PartitionKey;
+import com.azure.cosmos.models.PartitionKeyDefinitionVersion;
 import com.azure.cosmos.models.ThroughputProperties;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -95,6 +96,7 @@ final class Harness {
             try {
                 CosmosContainerProperties properties = new CosmosContainerProperties("c", "/pk");
                 properties.setDefaultTimeToLiveInSeconds(defaultTtl);
+                properties.getPartitionKeyDefinition().setVersion(PartitionKeyDefinitionVersion.V2);
                 client.getDatabase(database)
                     .createContainer(properties, ThroughputProperties.createManualThroughput(throughput));
                 use.run(client.getDatabase(database).getContainer("c"));

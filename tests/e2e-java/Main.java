@@ -1,6 +1,15 @@
 // The Java SDK of Azure Cosmos DB in gateway mode against a running Mayfly: items, batches, queries, feeds, time to live.
 
+import com.azure.cosmos.ChangeFeedProcessor;
+import com.azure.cosmos.ChangeFeedProcessorBuilder;
+import com.azure.cosmos.CosmosAsyncClient;
+import com.azure.cosmos.CosmosAsyncContainer;
+import com.azure.cosmos.CosmosAsyncDatabase;
+import com.azure.cosmos.CosmosClientBuilder;
 import com.azure.cosmos.CosmosContainer;
+import com.azure.cosmos.models.ChangeFeedOperationType;
+import com.azure.cosmos.models.ChangeFeedProcessorItem;
+import com.azure.cosmos.models.ChangeFeedProcessorOptions;
 import com.azure.cosmos.models.CosmosBatch;
 import com.azure.cosmos.models.CosmosBatchResponse;
 import com.azure.cosmos.models.CosmosBulkOperations;
@@ -18,10 +27,14 @@ import com.azure.cosmos.models.PartitionKey;
 import com.azure.cosmos.models.SqlParameter;
 import com.azure.cosmos.models.SqlQuerySpec;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 
 final class Main {
     private static final PartitionKey P = new PartitionKey("p");
@@ -37,6 +50,7 @@ final class Main {
         harness.test("bulk", null, 400, Main::bulk);
         harness.test("queries", null, 400, Main::queries);
         harness.test("change feed", null, 400, Main::changeFeed);
+        harness.test("processor of latest versions", Main::latestVersions);
         harness.test("several ranges", null, 20_000, Main::severalRanges);
         harness.test("time to live", 10, 400, Main::timeToLive);
         harness.test("default is changed", null, 400, Main::defaultIsChanged);
@@ -107,6 +121,16 @@ final class Main {
         Harness.same(container.queryItems(query, within, Integer.class).stream().toList(), List.of(23, 18, 13, 8));
         Harness.same(rows(container, "SELECT VALUE c.n FROM c WHERE c.n < 4 ORDER BY c.n"), List.of(0, 1, 2, 3));
         Harness.same(rows(container, "SELECT VALUE COUNT(1) FROM c WHERE c.n >= 10"), List.of(15));
+        Harness.same(rows(container, "SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC"), List.of(24, 23, 22));
+        Harness.same(rows(container, "SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 2 LIMIT 3"), List.of(2, 3, 4));
+        Harness.same(rows(container, "SELECT DISTINCT VALUE c.pk FROM c", String.class).size(), 5);
+        Harness.same(rows(container, "SELECT VALUE MAX(c.n) FROM c"), List.of(24));
+        Harness.same(rows(container, "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk", ObjectNode.class).size(), 5);
+        SqlQuerySpec byNull = new SqlQuerySpec("SELECT VALUE c.n FROM c WHERE c.x = @x", new SqlParameter("@x", null));
+        container.createItem(Harness.item("null").put("n", 99).putNull("x"));
+        Harness.same(
+            container.queryItems(byNull, new CosmosQueryRequestOptions(), Integer.class).stream().toList(), List.of(99));
+        container.deleteItem("null", P, null);
 
         int rows = 0;
         for (FeedResponse<ObjectNode> page :
@@ -121,7 +145,11 @@ final class Main {
     }
 
     private static List<Integer> rows(CosmosContainer container, String query) {
-        return container.queryItems(query, new CosmosQueryRequestOptions(), Integer.class).stream().toList();
+        return rows(container, query, Integer.class);
+    }
+
+    private static <T> List<T> rows(CosmosContainer container, String query, Class<T> type) {
+        return container.queryItems(query, new CosmosQueryRequestOptions(), type).stream().toList();
     }
 
     private static void changeFeed(CosmosContainer container) {
@@ -135,6 +163,53 @@ final class Main {
         Changes second = changes(container, CosmosChangeFeedRequestOptions
             .createForProcessingFromContinuation(first.continuation));
         Harness.same(second.ids, List.of("3"));
+    }
+
+    /** What the SDK's processor of latest versions reads: each item in an envelope with its metadata. */
+    private static void latestVersions() throws Exception {
+        CosmosAsyncClient client = new CosmosClientBuilder()
+            .endpoint(Harness.setting("MAYFLY_TEST_HTTP"))
+            .key(Harness.setting("MAYFLY_TEST_KEY"))
+            .gatewayMode()
+            .contentResponseOnWriteEnabled(true)
+            .buildAsyncClient();
+        CosmosAsyncDatabase database = client.getDatabase("java-processor-" + ProcessHandle.current().pid());
+        try {
+            client.createDatabase(database.getId()).block();
+            database.createContainer("feed", "/pk").block();
+            database.createContainer("leases", "/id").block();
+            CosmosAsyncContainer feed = database.getContainer("feed");
+            for (int n = 0; n < 10; n++) {
+                feed.createItem(Harness.item("" + n).put("n", n)).block();
+            }
+            feed.upsertItem(Harness.item("0").put("n", 100)).block();
+            ConcurrentHashMap<String, ChangeFeedProcessorItem> seen = new ConcurrentHashMap<>();
+            CountDownLatch all = new CountDownLatch(10);
+            ChangeFeedProcessor processor = new ChangeFeedProcessorBuilder()
+                .hostName("host")
+                .feedContainer(feed)
+                .leaseContainer(database.getContainer("leases"))
+                .options(new ChangeFeedProcessorOptions().setStartFromBeginning(true).setFeedPollDelay(Duration.ofMillis(100)))
+                .handleLatestVersionChanges(items -> items.forEach(item -> {
+                    if (seen.put(item.getCurrent().get("id").asText(), item) == null) {
+                        all.countDown();
+                    }
+                }))
+                .buildChangeFeedProcessor();
+            processor.start().block();
+            try {
+                Harness.same(all.await(60, TimeUnit.SECONDS), true);
+            } finally {
+                processor.stop().block();
+            }
+            Harness.same(seen.get("0").getCurrent().get("n").asInt(), 100);
+            Harness.same(seen.get("0").getChangeFeedMetaData().getOperationType(), ChangeFeedOperationType.REPLACE);
+            Harness.same(seen.get("1").getChangeFeedMetaData().getOperationType(), ChangeFeedOperationType.CREATE);
+            Harness.same(seen.get("1").getChangeFeedMetaData().getLogSequenceNumber() > 0, true);
+        } finally {
+            database.delete().block();
+            client.close();
+        }
     }
 
     private record Changes(List<String> ids, String continuation) {}

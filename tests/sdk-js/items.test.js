@@ -43,6 +43,14 @@ overBothSchemes("items", (account) => {
     assert.equal((await document.read()).statusCode, 404);
   });
 
+  inContainer("an id may have a question mark", {}, async (container) => {
+    await container.items.create(item({ id: "a?b=c" }));
+    const document = container.item("a?b=c", "p");
+    assert.equal((await document.read()).resource.id, "a?b=c");
+    assert.equal((await document.replace(item({ id: "a?b=c", n: 1 }))).statusCode, 200);
+    assert.equal((await document.delete()).statusCode, 204);
+  });
+
   inContainer("a stale etag is refused", {}, async (container) => {
     const document = container.item("1", "p");
     const { etag: stale } = await container.items.create(item({ n: 1 }));

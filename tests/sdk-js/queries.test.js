@@ -33,6 +33,14 @@ overBothSchemes("queries", (account) => {
     assert.deepEqual(await rows(people, { query, parameters }, { partitionKey: "London" }), ["Alan"]);
   });
 
+  amongPeople("a null parameter is null", async (people) => {
+    await people.items.create({ id: "Nobody", name: null, pk: "" });
+    const query = (operator) => `SELECT VALUE c.id FROM c WHERE c.name ${operator} @name ORDER BY c.id`;
+    const parameters = [{ name: "@name", value: null }];
+    assert.deepEqual(await rows(people, { query: query("="), parameters }), ["Nobody"]);
+    assert.deepEqual(await rows(people, { query: query("!="), parameters }), ["Ada", "Alan", "Emmy", "Kurt"]);
+  });
+
   amongPeople("aggregates", async (people) => {
     assert.deepEqual(await rows(people, "SELECT VALUE COUNT(1) FROM c"), [4]);
     assert.deepEqual(await rows(people, "SELECT VALUE AVG(c.age) FROM c WHERE c.pk = 'London'"), [38.5]);

@@ -64,6 +64,14 @@ const SO_MANY = [
   ["SELECT c.id FROM c ORDER BY RANK RRF(VectorDistance(c.v, [1, 0]), FullTextScore(c.text, 'run'), [2, 1]) OFFSET 2 LIMIT 5", 5],
 ];
 
+const RESUMED = [
+  "SELECT VALUE c.id FROM c ORDER BY c.id",
+  "SELECT VALUE c.id FROM c ORDER BY c.id DESC",
+  "SELECT TOP 13 VALUE c.id FROM c ORDER BY c.id",
+  "SELECT VALUE c.id FROM c ORDER BY c.id OFFSET 5 LIMIT 9",
+  "SELECT VALUE c.id FROM c WHERE c.n > 3 ORDER BY c.id",
+];
+
 const WAYS = [{}, { forceQueryPlan: true }, { forceQueryPlan: true, maxItemCount: 3 }];
 
 async function rows(container, query, options) {
@@ -92,13 +100,34 @@ overBothSchemes("several ranges", (account) => {
     for (const options of WAYS) {
       for (const query of IN_ORDER) {
         assert.deepEqual(await rows(many, query, options), await rows(one, query), query);
+        assert.deepEqual(await rows(one, query, options), await rows(one, query), query);
       }
       for (const query of IN_ANY_ORDER) {
         assert.deepEqual(sorted(await rows(many, query, options)), sorted(await rows(one, query)), query);
+        assert.deepEqual(sorted(await rows(one, query, options)), sorted(await rows(one, query)), query);
       }
       for (const [query, count] of SO_MANY) {
         assert.equal((await rows(many, query, options)).length, count, query);
         assert.equal((await rows(one, query)).length, count, query);
+        assert.equal((await rows(one, query, options)).length, count, query);
+      }
+    }
+  });
+
+  overBoth("a query is resumed from the SDK's own token", async (one, many) => {
+    for (const container of [one, many]) {
+      for (const query of RESUMED) {
+        const [seen, tokens] = [[], new Set()];
+        let continuationToken;
+        do {
+          const options = { maxItemCount: 3, enableQueryControl: true, continuationToken };
+          const page = await container.items.query(query, options).fetchNext();
+          seen.push(...(page.resources ?? []));
+          continuationToken = page.continuationToken;
+          assert.ok(!tokens.has(continuationToken), `${query} goes on`);
+          tokens.add(continuationToken);
+        } while (continuationToken);
+        assert.deepEqual(seen, await rows(one, query), query);
       }
     }
   });
