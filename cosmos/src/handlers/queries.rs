@@ -116,8 +116,11 @@ pub async fn plan(call: &Call<'_>) -> Answer {
     let request = Request::of_items(call.body, container).map_err(not_planned)?;
     let ranges = QueryRanges::of(container, &request.plan);
     let plan = match distribution(call, &request) {
-        // What the client cannot run by itself is answered whole by the range that has all it can find.
-        Err(_) if ranges.is_within_one(container) => plan::passed_on(&request, &ranges),
+        // What the client cannot run by itself is answered whole by the range that has all it can find. Not for one that
+        // was sent here: it would be sent here again.
+        Err(_) if ranges.is_within_one(container) && !merges_itself(call)? => {
+            plan::passed_on(&request, &ranges)
+        }
         distribution => plan::distributed(&distribution?, &ranges),
     };
     Ok(Reply::value(StatusCode::OK, &plan).charged(1.0))
