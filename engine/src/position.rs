@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   slot:u16  flags:u8  [epoch:u32 through:u64 until:u64]  the last row's key without its slot and family
+//!   slot:u16  8         lsn:u64  ordinal:u16               a walk by birth: where the last document was made
 //! ```
 //!
 //! The key ends with a document's id, which may be a kilobyte. What is longer than a continuation token may be is cut,
@@ -15,6 +16,7 @@ use crate::{
     access::IndexName,
     error::{Error, Result},
     keys::be_u64,
+    record::Birth,
 };
 
 /// Where a scan stands. Bytes to everybody else.
@@ -38,6 +40,8 @@ pub(crate) enum After {
     Again(Vec<u8>),
     /// The beginning of its key, the digest of the whole, and whether the row is wanted once more.
     Cut(Vec<u8>, [u8; digest::LEN], bool),
+    /// In a walk by birth: where the last document was made, and whether it is wanted once more.
+    Birth(Birth, bool),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,8 @@ impl IndexedAtStart {
 const INDEXED: u8 = 2;
 /// Set when the key is cut.
 const CUT: u8 = 4;
+/// The flags of a position in a walk by birth.
+const BY_BIRTH: u8 = 8;
 
 /// What of a key goes into a position: a token of 1 KB has room for it in base64, beside the rest.
 const KEY_BYTES_MAX: usize = 560;
@@ -110,11 +116,17 @@ impl Position {
         Self { slot, leg: Leg::Main, index: None, after: After::Again(key) }
     }
 
+    /// After a document in a walk by birth.
+    pub(crate) fn after_birth(slot: u16, birth: Birth) -> Self {
+        Self { slot, leg: Leg::Main, index: None, after: After::Birth(birth, false) }
+    }
+
     /// The same position with its last row once more.
     pub fn again(mut self) -> Self {
         self.after = match self.after {
             After::Key(key) => After::Again(key),
             After::Cut(head, digest, _) => After::Cut(head, digest, true),
+            After::Birth(birth, _) => After::Birth(birth, true),
             after => after,
         };
         self
@@ -130,6 +142,12 @@ impl Position {
             _ => None,
         };
         let mut bytes = self.slot.to_be_bytes().to_vec();
+        if let After::Birth(birth, _) = self.after {
+            bytes.push(BY_BIRTH);
+            bytes.extend_from_slice(&birth.lsn.to_be_bytes());
+            bytes.extend_from_slice(&birth.ordinal.to_be_bytes());
+            return bytes;
+        }
         let flags = if self.index.is_some() { INDEXED } else { 0 } | if cut.is_some() { CUT } else { 0 };
         bytes.push(self.leg as u8 | flags);
         bytes.extend(self.index.map(IndexedAtStart::to_bytes).unwrap_or_default());
@@ -146,6 +164,12 @@ impl Position {
 
     /// From a continuation token.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        if let [high, low, BY_BIRTH, rest @ ..] = bytes {
+            let (lsn, ordinal) = rest.split_first_chunk().ok_or(Error::BadContinuation)?;
+            let ordinal = ordinal.try_into().map_err(|_| Error::BadContinuation)?;
+            let birth = Birth { lsn: u64::from_be_bytes(*lsn), ordinal: u16::from_be_bytes(ordinal) };
+            return Ok(Self::after_birth(u16::from_be_bytes([*high, *low]), birth));
+        }
         let [high, low, flags @ 0..=7, rest @ ..] = bytes else { return Err(Error::BadContinuation) };
         let (index, rest) = match flags & INDEXED {
             0 => (None, rest),
@@ -187,7 +211,10 @@ mod tests {
                 assert!(matches!(back.after, After::Cut(..)) || back == position);
             }
         }
-        assert!(Position::from_bytes(&[0, 0, 4, 1]).is_err());
-        assert!(Position::from_bytes(&[0, 0, 8]).is_err());
+        let born = Position::after_birth(3, Birth { lsn: 1 << 40, ordinal: 7 });
+        assert_eq!(Position::from_bytes(&born.to_bytes()).unwrap(), born);
+        for bytes in [&[0, 0, 4, 1][..], &[0, 0, 8], &[0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[0, 0, 9]] {
+            assert!(Position::from_bytes(bytes).is_err(), "{bytes:?}");
+        }
     }
 }

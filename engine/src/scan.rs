@@ -8,8 +8,11 @@
 //! wrong, only slower. Which documents belong to which leg is settled when the scan comes to a slot, by their commits,
 //! and stays so while the index is built further between two pages.
 //!
+//! A client that asks for no order gets the documents of a slot by birth, where they are few (`scan/by_birth.rs`).
+//!
 //! A scan of entries gives what the index itself says about a document, without its record, wherever the key says all.
 
+mod by_birth;
 mod cores;
 mod count;
 mod in_order;
@@ -40,7 +43,7 @@ use crate::{
     error::{Error, Result},
     keys::PREFIX_LEN,
     position::{After, IndexedAtStart, Leg, Position},
-    record::Record,
+    record::{Birth, Record},
     ttl::Cuts,
 };
 use walk::{WIDTH_MAX, Walk};
@@ -90,10 +93,15 @@ struct Place {
     leg: Leg,
     index: Option<IndexedAtStart>,
     key: Bytes,
+    /// Only in a walk by birth.
+    birth: Option<Birth>,
 }
 
 impl Place {
     fn position(&self, slot: u16) -> Position {
+        if let Some(birth) = self.birth {
+            return Position::after_birth(slot, birth);
+        }
         let after = After::Key(self.key.get(PREFIX_LEN..).unwrap_or_default().to_vec());
         Position { slot, leg: self.leg, index: self.index, after }
     }

@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::StatusCode;
-use mayfly_engine::{Access, Container, Direction, PageLimit, Position, charge};
+use mayfly_engine::{Container, PageLimit, Position, charge};
 
 use super::{Answer, documents::with_session};
 use crate::{call::Call, error::ApiError, headers, query::request::fingerprint, reply::Reply, resource};
@@ -20,8 +20,7 @@ pub async fn read(call: &Call<'_>) -> Answer {
         Some(token) => Some(decode(container, token)?),
     };
     let limit = PageLimit { rows: call.page_items()?, bytes: PAGE_BYTES_MAX };
-    let access = Access::Records(call.scope(container)?);
-    let page = call.engine.scan(container, &access, Direction::Forward, position, limit, call.now).await?;
+    let page = call.engine.list(container, &call.scope(container)?, position, limit, call.now).await?;
 
     let mut documents = Vec::with_capacity(page.found.len());
     for found in &page.found {

@@ -6,7 +6,7 @@ use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
 use mayfly_engine::{
     Access, Container, Content, Direction, DocumentFilter, Engine, Entry, Found, IndexAccess, IndexName,
-    Merged, PageLimit, Position, Record, Reliance, Timestamp, Wanted,
+    Merged, PageLimit, Position, Record, Reliance, ScanPage, Timestamp, Wanted,
 };
 use mayfly_sql::{Document, PathStep, Place, Plan, Value};
 use mayfly_value::keycode::DecodedValue;
@@ -153,7 +153,39 @@ impl Source<'_> {
         let (engine, container) = (self.engine, self.container);
         let page =
             engine.scan_where(container, access, *direction, position, limit, self.now, wanted).await?;
-        let by_write = matches!(access, Access::Writes(_));
+        let items = self.items(page)?;
+        Ok(if is_sifted { items } else { self.sifted(items) })
+    }
+
+    /// The same for a client that asks for no order: by birth where the documents of a slot are few, at most `births` of
+    /// them. Each such page is a walk over the slot, so it should be large.
+    pub async fn pull_unordered(
+        &self,
+        position: Option<Position>,
+        limit: PageLimit,
+        births: PageLimit,
+    ) -> Result<Items, ApiError> {
+        let by_document = self.filter.as_ref().map(|filter| |body: &RawDocument| filter.passes(body));
+        let hunt = self.filter.as_ref().and_then(Sieve::hunt);
+        let may_be_in = hunt.as_ref().map(|hunt| |bytes: &[u8]| hunt.may_succeed(bytes));
+        let is_sifted = !self.container.is_collection();
+        let filter = by_document.as_ref().filter(|_| is_sifted).map(|passes| DocumentFilter {
+            passes,
+            may_be_in: may_be_in.as_ref().map(|may_be_in| may_be_in as _),
+        });
+        let (engine, container, access) = (self.engine, self.container, &self.plan.access);
+        let at = position.as_ref();
+        match engine.scan_by_birth(container, access, at, births, self.now, filter).await? {
+            Some(page) => {
+                let items = self.items(page)?;
+                Ok(if is_sifted { items } else { self.sifted(items) })
+            }
+            None => self.pull(position, limit).await,
+        }
+    }
+
+    fn items(&self, page: ScanPage) -> Result<Items, ApiError> {
+        let by_write = matches!(self.plan.access, Access::Writes(_));
         let mut items = Vec::with_capacity(page.found.len());
         for found in page.found {
             let tie = match by_write {
@@ -167,8 +199,7 @@ impl Source<'_> {
             items.push(Item { tie, times: 1, origin });
         }
         let (walked, refused, refused_bytes) = (page.scanned, page.refused, page.refused_bytes);
-        let items = Items { items, next: page.next, walked, refused, refused_bytes };
-        Ok(if is_sifted { items } else { self.sifted(items) })
+        Ok(Items { items, next: page.next, walked, refused, refused_bytes })
     }
 
     /// Without those that the filter refuses.

@@ -3,6 +3,7 @@
 //! The plainest way is to push all living documents through the language. Documents, policies, queries, page sizes and
 //! times come from a seed, so a failure names all there is to know about it.
 
+mod births;
 mod made;
 mod slots;
 mod texts;

@@ -55,7 +55,7 @@ impl Walk<'_> {
         }
         let mut at = position.unwrap_or_else(|| Position::start_of(*first));
         // A key that was cut off could only be found in the slot that has it.
-        if at.leg != Leg::Main || matches!(at.after, After::Cut(..)) {
+        if at.leg != Leg::Main || matches!(at.after, After::Cut(..) | After::Birth(..)) {
             return Err(Error::BadContinuation);
         }
         at.slot = *first;

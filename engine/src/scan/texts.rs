@@ -188,7 +188,7 @@ impl Search<'_> {
                 }
                 return Err(Error::Corrupt("an entry of a text or a vector has no record"));
             };
-            let at = Place { leg: Leg::Main, index: None, key: key.bytes.into() };
+            let at = Place { leg: Leg::Main, index: None, key: key.bytes.into(), birth: None };
             found.push(Found { slot: place.slot, record, document: place.document.clone(), place: at });
         }
         self.engine.check_current(&self.opened.container).await?;

@@ -109,7 +109,7 @@ impl Walk<'_> {
     }
 
     /// What is left of one slot, as far as there is room; and where to go on in it, if there is more.
-    async fn slot(
+    pub(super) async fn slot(
         &self,
         mut at: Position,
         limit: PageLimit,
@@ -136,6 +136,8 @@ impl Walk<'_> {
     pub(super) async fn settle_legs(&self, at: &mut Position) -> Result<()> {
         let state = &self.container.row.index;
         match (self.access, at.index) {
+            // A walk by birth has an order that no leg has.
+            _ if matches!(at.after, After::Birth(..)) => Err(Error::BadContinuation),
             (Access::Records(_) | Access::Writes(_), None) => Ok(()),
             (Access::Index(_), None) => {
                 let shard = self.container.shard(u32::from(at.slot));
@@ -351,7 +353,7 @@ impl Walk<'_> {
                 }
                 page.bytes += record.size() as usize;
             }
-            let place = Place { leg, index, key: row.key };
+            let place = Place { leg, index, key: row.key, birth: None };
             page.found.push(Entry {
                 slot: shard.slot,
                 content,
@@ -560,7 +562,7 @@ fn meets(range: &KeyRange, after: &mut After, direction: Direction) -> bool {
 pub(super) fn narrow(range: &mut KeyRange, after: &After, direction: Direction) {
     let head = range.start.get(..PREFIX_LEN).unwrap_or_default();
     let (first, last) = match after {
-        After::Start => return,
+        After::Start | After::Birth(..) => return,
         After::Key(key) => ([head, key, &[0]].concat(), Some([head, key].concat())),
         After::Again(key) => ([head, key].concat(), Some([head, key, &[0]].concat())),
         // The row itself is looked for.

@@ -2,12 +2,13 @@
 //!
 //! As in the service, a page has rows of one partition key range, and every range has a page: also one without rows. Not
 //! so where OFFSET leaves rows out: the service leaves such a query to the client, whose pages are those of the rows that
-//! it gives.
+//! it gives. The rows of a range come in the order in which their documents were made, where those are few
+//! (`Engine::scan_by_birth`).
 
-use mayfly_engine::Position;
+use mayfly_engine::{PageLimit, Position};
 
 use super::{
-    PageRun,
+    PageRun, SCAN_ROWS,
     rows::{Batch, Pushed, Rows},
 };
 use crate::{
@@ -21,6 +22,12 @@ use crate::{
 
 /// Documents one page may look at before it answers with what it has.
 const DOCUMENTS_MAX: usize = 200_000;
+
+/// Documents that are taken at a time in the order of birth, where those that were taken first did not fill the page.
+const BIRTHS_MAX: usize = 10_000;
+
+/// Their bytes.
+const BIRTHS_BYTES_MAX: usize = 16 << 20;
 
 impl PageRun<'_> {
     /// Every document gives its rows at once; the page ends between two rows.
@@ -41,12 +48,17 @@ impl PageRun<'_> {
         let next_range = next_range.map(|slot| Position::start_of(*slot));
         let mut before = token.progress;
         let mut batch = Batch::new(page.rows_max, source.filter.is_some());
+        let mut births = PageLimit { rows: page.rows_max.max(SCAN_ROWS), bytes: BIRTHS_BYTES_MAX };
         let gives_rows = source.gives_rows(&self.request.plan);
         loop {
-            let pulled = source.pull(at, batch.next()).await?;
+            let pulled = match self.reads_documents() {
+                true => source.pull_unordered(at, batch.next(), births).await?,
+                false => source.pull(at, batch.next()).await?,
+            };
+            births.rows = BIRTHS_MAX;
             page.passes_over(&pulled);
             if gives_rows {
-                page.make_room(pulled.items.iter());
+                page.make_room(pulled.items.iter().take(page.rows_max));
             }
             let Items { items, next, .. } = pulled;
             // A run lives for one batch of documents: rows borrow from it and are written before it ends.
