@@ -48,6 +48,8 @@ pub struct Embedding {
     pub path: Vec<String>,
     /// `cosine`, `dotproduct` or `euclidean`.
     pub distance_function: String,
+    /// Whether an index lists the vectors.
+    pub is_indexed: bool,
 }
 
 impl Settings {
@@ -55,6 +57,11 @@ impl Settings {
     pub fn distance_function(&self, path: &[String]) -> Option<&str> {
         let embedding = self.embeddings.iter().find(|embedding| embedding.path == path);
         embedding.map(|embedding| embedding.distance_function.as_str())
+    }
+
+    /// Whether an index lists the vectors of a path.
+    pub fn is_indexed(&self, path: &[String]) -> bool {
+        self.embeddings.iter().any(|embedding| embedding.is_indexed && embedding.path == path)
     }
 }
 

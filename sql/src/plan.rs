@@ -197,6 +197,12 @@ impl Bound {
         function.eq_ignore_ascii_case("euclidean")
     }
 
+    /// Whether it is the distance of vectors that an index lists.
+    pub(crate) fn is_indexed_distance(&self, settings: &Settings) -> bool {
+        let Bound::VectorDistance { path: Some(path), .. } = self else { return false };
+        settings.is_indexed(path)
+    }
+
     /// The slot and the constant path that this expression reads, if it is nothing but that.
     pub(crate) fn as_path(&self) -> Option<(Slot, Vec<PathStep>)> {
         let (of, step) = match self {

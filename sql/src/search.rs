@@ -59,9 +59,11 @@ impl Plan {
         self.nearest_path()?;
         let sort = self.bound().block.order.first()?;
         let nearest = nearest_of(&sort.key, settings)?;
-        // Where far rows come first, so do those without a distance.
+        // Where far rows come first, so do those without a distance; and where the settings do not know of the index.
         let is_nearest_first = match sort.direction {
-            SortDirection::MostSimilar => true,
+            SortDirection::MostSimilar => {
+                !sort.key.counts_up(settings) || sort.key.is_indexed_distance(settings)
+            }
             SortDirection::Fixed(direction) => {
                 direction == Direction::Descending && nearest.target.distance() != Distance::Euclidean
             }

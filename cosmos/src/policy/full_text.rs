@@ -7,7 +7,17 @@ use serde_json::Value;
 use super::{items, member, path_of, text};
 use crate::error::ApiError;
 
-const LANGUAGES: [&str; 7] = ["en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT"];
+/// The languages of the service. The numbers are what Windows knows them by: earlier SDKs send `1033`, and the service
+/// takes it.
+const LANGUAGES: [(&str, &[i64]); 7] = [
+    ("en-US", &[1033]),
+    ("de-DE", &[1031]),
+    ("es-ES", &[3082, 1034]),
+    ("fr-FR", &[1036]),
+    ("it-IT", &[1040]),
+    ("pt-BR", &[1046]),
+    ("pt-PT", &[2070]),
+];
 
 /// The paths of the indexes.
 pub fn paths(indexes: Option<&Value>) -> Result<Vec<String>, ApiError> {
@@ -27,7 +37,7 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
     let paths = match definition.others.get("fullTextPolicy") {
         None => &[][..],
         Some(policy @ Value::Object(_)) => {
-            check_language(text(policy, "defaultLanguage")?)?;
+            check_language(member(policy, "defaultLanguage").ok_or_else(ApiError::invalid_input)?)?;
             items(policy.get("fullTextPaths"))?
         }
         Some(_) => return Err(ApiError::invalid_input()),
@@ -40,7 +50,7 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
             )));
         }
         if let Some(language) = member(item, "language") {
-            check_language(language.as_str().ok_or_else(ApiError::invalid_input)?)?;
+            check_language(language)?;
         }
     }
     for index in items(definition.indexing.others.get("fullTextIndexes"))? {
@@ -54,12 +64,45 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn check_language(language: &str) -> Result<(), ApiError> {
-    match LANGUAGES.contains(&language) {
-        true => Ok(()),
-        false => Err(ApiError::bad_request(format!(
-            "The Full Text Policy contains an unsupported Language: {language}. Supported languages are: {}.",
-            LANGUAGES.join(", ")
-        ))),
+fn check_language(language: &Value) -> Result<(), ApiError> {
+    let is_known = |(name, numbers): &(&str, &[i64])| match language {
+        Value::String(text) => text == name || text.parse().is_ok_and(|number| numbers.contains(&number)),
+        number => number.as_i64().is_some_and(|number| numbers.contains(&number)),
+    };
+    if LANGUAGES.iter().any(is_known) {
+        return Ok(());
+    }
+    let language = match language {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err(ApiError::invalid_input()),
+    };
+    Err(ApiError::bad_request(format!(
+        "The Full Text Policy contains an unsupported Language: {language}. Supported languages are: {}.",
+        LANGUAGES.map(|(name, _)| name).join(", ")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn languages_are_known_by_name_and_by_number() {
+        for language in
+            [json!("en-US"), json!("pt-PT"), json!(1033), json!("1033"), json!(2070), json!("1031")]
+        {
+            assert!(check_language(&language).is_ok(), "{language}");
+        }
+        for language in [json!("en-us"), json!("xx-XX"), json!(1), json!("1053"), json!("")] {
+            let error = check_language(&language).unwrap_err();
+            assert_eq!(error.status, 400, "{language}");
+            assert!(error.message.starts_with("The Full Text Policy contains an unsupported Language: "));
+        }
+        for language in [json!(null), json!([1033]), json!(true)] {
+            assert_eq!(check_language(&language).unwrap_err().status, 400, "{language}");
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Surroundings {
         let others = &container.definition().others;
         Self {
             computed: computed(others),
-            settings: Settings { space: space(others), embeddings: embeddings(others) },
+            settings: Settings { space: space(others), embeddings: embeddings(container) },
         }
     }
 }
@@ -46,12 +46,17 @@ fn space(others: &Map<String, Value>) -> Space {
     }
 }
 
-fn embeddings(others: &Map<String, Value>) -> Vec<Embedding> {
-    let policy = others.get("vectorEmbeddingPolicy").and_then(|policy| policy.get("vectorEmbeddings"));
+fn embeddings(container: &Container) -> Vec<Embedding> {
+    let policy = container
+        .definition()
+        .others
+        .get("vectorEmbeddingPolicy")
+        .and_then(|policy| policy.get("vectorEmbeddings"));
     let one = |embedding: &Value| {
         let path = Path::parse(embedding.get("path")?.as_str()?).ok()?;
         let distance_function = embedding.get("distanceFunction")?.as_str()?.to_owned();
-        Some(Embedding { path: path.segments().to_vec(), distance_function })
+        let is_indexed = container.vector_index(path.segments()).is_some();
+        Some(Embedding { path: path.segments().to_vec(), distance_function, is_indexed })
     };
     policy.and_then(Value::as_array).into_iter().flatten().filter_map(one).collect()
 }

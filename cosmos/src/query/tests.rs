@@ -30,8 +30,9 @@ struct Asked<'w> {
 impl<'w> Asked<'w> {
     async fn new(world: &'w World, text: &str) -> Self {
         let body = json!({ "query": text }).to_string();
-        let request = Request::parse(body.as_bytes()).unwrap_or_else(|e| panic!("{text}: {}", e.message));
         let (container, now) = (world.must_container("c"), world.now().await);
+        let request = Request::of_items(body.as_bytes(), &container);
+        let request = request.unwrap_or_else(|e| panic!("{text}: {}", e.message));
         Self { world, container, request, now }
     }
 
@@ -41,7 +42,7 @@ impl<'w> Asked<'w> {
         let all = Access::Records(HashRange::all());
         let page =
             engine.scan(&self.container, &all, Direction::Forward, None, limit, self.now).await.unwrap();
-        let mut run = self.request.plan.run(Context::new(self.now.0 as i64, self.now.0)).unwrap();
+        let mut run = self.request.plan.run(self.request.context(self.now)).unwrap();
         let mut rows = Vec::new();
         for found in &page.found {
             let system = SystemProperties::new(engine, &self.container).of(found.slot, &found.record);

@@ -47,9 +47,8 @@ struct Tail<'p> {
     collector: Option<Collector>,
     /// What a document that whoever asks keeps is known by, and its size.
     stand_in: Option<(u32, usize)>,
-    /// Which sort keys are distances that grow as vectors differ. They are sorted by their negative, so that
-    /// the nearest comes first and what has no distance last.
-    counts_up: Vec<bool>,
+    /// How each sort key is made of what the query sorts by.
+    keys: Vec<KeyForm>,
     memory: Memory,
     /// The rows given since the last document: a join can make endlessly many of one.
     page: Memory,
@@ -76,7 +75,7 @@ impl<'p> Stage<'p> {
             ranker,
             collector: None,
             stand_in: None,
-            counts_up: block.order.iter().map(|sort| counts_up(sort, context)).collect(),
+            keys: block.order.iter().map(|sort| KeyForm::of(sort, context)).collect(),
             memory: Memory::of(context),
             page: Memory::of(context),
             progress: Progress::default(),
@@ -282,9 +281,8 @@ impl<'p> Tail<'p> {
         }
         if let Some(sorter) = &mut self.sorter {
             let mut keys = Vec::with_capacity(block.order.len());
-            for (sort, counts_up) in block.order.iter().zip(&self.counts_up) {
-                let key = eval(&sort.key, env)?;
-                keys.push(if *counts_up { negate(&key) } else { key.into_owned() });
+            for (sort, form) in block.order.iter().zip(&self.keys) {
+                keys.push(form.key(eval(&sort.key, env)?).into_owned());
             }
             sorter.add(keys, row.into_owned(), &mut self.memory)?;
             return Ok(Flow::More);
@@ -313,9 +311,8 @@ impl<'p> Tail<'p> {
             return Ok(Flow::More);
         }
         let mut keys = Vec::with_capacity(block.order.len());
-        for (sort, counts_up) in block.order.iter().zip(&self.counts_up) {
-            let key = eval(&sort.key, env)?;
-            keys.push(if *counts_up { negate(&key) } else { key });
+        for (sort, form) in block.order.iter().zip(&self.keys) {
+            keys.push(form.key(eval(&sort.key, env)?));
         }
         // Rows are numbered within their document whether they are in the page or not.
         let admits = collector.admits(&keys);
@@ -421,6 +418,35 @@ fn directions(block: &Block) -> Vec<Direction> {
     block.order.iter().map(direction).collect()
 }
 
-fn counts_up(sort: &Sort, context: &Context<'_>) -> bool {
-    sort.direction == SortDirection::MostSimilar && sort.key.counts_up(context.settings)
+/// How a sort key is made of what the query sorts by.
+#[derive(Clone, Copy)]
+enum KeyForm {
+    /// It is that.
+    Plain,
+    /// A distance that grows as vectors differ. Rows are sorted by its negative, downwards: the nearest come first, and
+    /// what an index does not list because it has no distance comes last.
+    Negative,
+    /// The same where no index lists the vectors. The service sorts such distances upwards, and what is undefined comes
+    /// before every number.
+    NegativeOrFirst,
+}
+
+impl KeyForm {
+    fn of(sort: &Sort, context: &Context<'_>) -> KeyForm {
+        match sort.direction == SortDirection::MostSimilar && sort.key.counts_up(context.settings) {
+            false => KeyForm::Plain,
+            true if sort.key.is_indexed_distance(context.settings) => KeyForm::Negative,
+            true => KeyForm::NegativeOrFirst,
+        }
+    }
+
+    fn key<'v>(self, value: Value<'v>) -> Value<'v> {
+        match self {
+            KeyForm::Plain => value,
+            KeyForm::Negative => negate(&value),
+            // No distance is below zero, so nothing else comes before this.
+            KeyForm::NegativeOrFirst if !value.is_defined() => Value::Double(f64::INFINITY),
+            KeyForm::NegativeOrFirst => negate(&value),
+        }
+    }
 }

@@ -16,6 +16,10 @@ async fn container(world: &World) {
     let mut definition = definition("c", "/p");
     definition.default_ttl = Some(DefaultTtl::Never);
     definition.indexing.vectors = vec!["/v".into(), "/n/v".into()];
+    let policy = json!({ "vectorEmbeddings": [
+        { "path": "/v", "distanceFunction": "cosine" }, { "path": "/n/v", "distanceFunction": "euclidean" }
+    ] });
+    definition.others.insert("vectorEmbeddingPolicy".into(), policy);
     world.create_container_in_slots(definition, 2).await.unwrap();
 }
 
@@ -181,6 +185,39 @@ async fn rows(world: &World, text: &str) -> (Vec<String>, usize) {
     let page = execution.page(Token::default()).await.unwrap();
     assert!(page.next.is_none(), "{text}");
     (page.rows.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()).collect(), page.scanned)
+}
+
+/// Distances that grow are sorted upwards, and what is undefined comes before every number: as in the service, where no
+/// index lists the vectors. With DISTINCT, too.
+#[tokio::test]
+async fn what_has_no_euclidean_distance_comes_first_where_no_index_lists_the_vectors() {
+    let world = World::new(Backend::Memory).await;
+    world.create_container(definition("c", "/p")).await.unwrap();
+    for (id, v, key) in [
+        ("a", json!([0, 0.5]), 0),
+        ("b", json!([3, 4]), 1),
+        ("c", json!(null), 2),
+        ("d", json!([1]), 2),
+        ("e", json!([1, 1]), 0),
+    ] {
+        put(&world, &json!({ "id": id, "p": "x", "v": v, "key": key })).await;
+    }
+    let euclidean = "VectorDistance(c.v, [0, 0], true, {distanceFunction: 'Euclidean'})";
+    let cosine = "VectorDistance(c.v, [1, 0], true, {distanceFunction: 'Cosine'})";
+    let dot = "VectorDistance(c.v, [1, 0], true, {distanceFunction: 'DotProduct'})";
+    for (what, by, expected) in [
+        ("VALUE c.id", euclidean, vec!["\"c\"", "\"d\"", "\"a\"", "\"e\"", "\"b\""]),
+        ("TOP 3 VALUE c.id", euclidean, vec!["\"c\"", "\"d\"", "\"a\""]),
+        ("DISTINCT TOP 10 VALUE c.key", euclidean, vec!["2", "0", "1"]),
+        ("VALUE c.id", cosine, vec!["\"e\"", "\"b\"", "\"a\"", "\"c\"", "\"d\""]),
+        ("VALUE c.id", dot, vec!["\"b\"", "\"e\"", "\"a\"", "\"c\"", "\"d\""]),
+        ("DISTINCT TOP 10 VALUE c.key", dot, vec!["1", "0", "2"]),
+    ] {
+        let asked = Asked::new(&world, &format!("SELECT {what} FROM c ORDER BY {by}")).await;
+        for rows_max in [1, 2, 1000] {
+            assert_eq!(asked.pages(rows_max).await.unwrap(), expected, "{what}, {by}, pages of {rows_max}");
+        }
+    }
 }
 
 /// An explanation says which index is asked, and when none is.
