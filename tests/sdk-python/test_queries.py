@@ -169,6 +169,27 @@ def test_a_wrong_computed_property_is_refused(make_container):
     assert refusal.value.status_code == 400
 
 
+def test_rows_without_an_order_come_as_they_were_made(make_container):
+    container = make_container()
+    ids = [f"{n * 7 % 30:02}" for n in range(30)]
+    for n, id in enumerate(ids):
+        container.create_item({"id": id, "pk": f"p{n % 4}", "n": n % 3})
+    # A replaced item keeps its place; one that is made anew comes last.
+    container.upsert_item({"id": ids[3], "pk": "p3", "n": 0})
+    container.delete_item(ids[5], "p1")
+    container.create_item({"id": ids[5], "pk": "p1", "n": 2})
+    ids.append(ids.pop(5))
+    assert [item["id"] for item in container.read_all_items(max_item_count=7)] == ids
+    assert run(container, "SELECT VALUE c.id FROM c", max_item_count=7) == ids
+    assert run(container, "SELECT VALUE c.id FROM c WHERE c.n >= 0", max_item_count=7) == ids
+    assert run(container, "SELECT TOP 4 VALUE c.id FROM c WHERE c.id > '10'") == [id for id in ids if id > "10"][:4]
+
+
+def test_languages_of_texts_are_known_by_number(make_container):
+    policy = {"defaultLanguage": "1033", "fullTextPaths": [{"path": "/t", "language": "1033"}]}
+    assert make_container(full_text_policy=policy).read()["fullTextPolicy"] == policy
+
+
 @pytest.mark.parametrize("kind", ["flat", "quantizedFlat", "diskANN"])
 def test_vectors_are_measured_as_the_policy_says(make_container, kind):
     embedding = {"path": "/v", "dataType": "float32", "dimensions": 2, "distanceFunction": "euclidean"}

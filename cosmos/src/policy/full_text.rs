@@ -4,7 +4,7 @@ use mayfly_engine::ContainerDefinition;
 use mayfly_value::path::Path;
 use serde_json::Value;
 
-use super::{items, member, path_of, text};
+use super::{items, member, path_of};
 use crate::error::ApiError;
 
 /// The languages of the service. The numbers are what Windows knows them by: earlier SDKs send `1033`, and the service

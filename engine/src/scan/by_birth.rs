@@ -25,16 +25,16 @@ use crate::{
     record::Birth,
 };
 
-/// Documents of a slot that is sorted whole: a walk over so many takes a few milliseconds, about as long as a client needs
-/// for a round trip.
-const SLOT_DOCUMENTS_MAX: i64 = 10_000;
+/// Documents of a slot that is sorted whole. Every page walks over all of them: with so many and pages of a hundred, a client
+/// that reads all of them waits about three times as long as for a walk by key, and with five times as many it would wait seven.
+const SLOT_DOCUMENTS_MAX: i64 = 2000;
 
 /// And their bytes.
 const SLOT_BYTES_MAX: i64 = 16 << 20;
 
 /// Rows of a part of a larger slot that are sorted: looking for one more than these takes less than a millisecond. Also
 /// where rows come from a server, which takes longer for each.
-const PART_ROWS_MAX: usize = 1000;
+const PART_ROWS_MAX: usize = 500;
 
 /// Rows of a walk that are read at a time.
 const ROWS: usize = 1024;
