@@ -31,6 +31,7 @@ impl Call<'_> {
                     );
                     return Err(Failure::bad_value(message));
                 }
+                ("level", RawBsonRef::Null) => {}
                 ("level", other) => return Err(wrong_type("readConcern.level", other, "string")),
                 ("afterClusterTime" | "atClusterTime", RawBsonRef::Timestamp(_)) => {}
                 (name @ ("afterClusterTime" | "atClusterTime"), other) => {
@@ -66,7 +67,11 @@ impl Call<'_> {
                         );
                         return Err(Failure::new(9, message));
                     }
-                    if members.is_none() && !matches!(value, RawBsonRef::String(_) | RawBsonRef::Document(_))
+                    if members.is_none()
+                        && !matches!(
+                            value,
+                            RawBsonRef::String(_) | RawBsonRef::Document(_) | RawBsonRef::Null
+                        )
                     {
                         return Err(Failure::new(9, "w has to be a number, string, or object"));
                     }
@@ -155,13 +160,19 @@ impl Call<'_> {
             "wtimeout": concern.get("wtimeout").cloned().unwrap_or(Bson::Int32(0)),
             "provenance": "clientSupplied",
         } };
-        match concern.get("w")? {
-            Bson::String(name) if name != "majority" => Some(doc! {
+        let unnamed = String::new();
+        let mode = match concern.get("w")? {
+            Bson::String(name) if name != "majority" => Some(name),
+            Bson::Null => Some(&unnamed),
+            _ => None,
+        };
+        match (mode, concern.get("w")?) {
+            (Some(name), _) => Some(doc! {
                 "code": 79, "codeName": "UnknownReplWriteConcern",
                 "errmsg": format!("No write concern mode named '{name}' found in replica set configuration"),
                 "errInfo": info,
             }),
-            number => (integer_of(number)? > 1).then(|| {
+            (None, number) => (integer_of(number)? > 1).then(|| {
                 doc! {
                     "code": 100, "codeName": "UnsatisfiableWriteConcern",
                     "errmsg": "Not enough data-bearing nodes", "errInfo": info,

@@ -18,7 +18,7 @@ use bson::{RawBson, RawDocument};
 use mayfly_engine::collection::Derive;
 
 use crate::{
-    geo,
+    geo::{self, Surface},
     namespace::Collection,
     path::{Leaf, Path},
     text::{NO_LANGUAGE, TextIndex, UNKNOWN_LANGUAGE},
@@ -30,9 +30,12 @@ use wildcard::Wildcard;
 /// How the refusal of a point begins that lies outside of a `2d` index.
 const OUT_OF_GRID: &str = "point not in interval";
 
+/// How the refusal of a value begins that is no pair of numbers, as a `2d` index wants them.
+const NO_PAIR: &str = "location object expected, location array not in correct format";
+
 /// MongoDB's code of a refusal that `derive` gave.
 pub(crate) fn refusal_code(reason: &str) -> i32 {
-    let codes = [(OUT_OF_GRID, 13027), (UNKNOWN_LANGUAGE, 17262), (NO_LANGUAGE, 17261)];
+    let codes = [(OUT_OF_GRID, 13027), (NO_PAIR, 16804), (UNKNOWN_LANGUAGE, 17262), (NO_LANGUAGE, 17261)];
     codes.iter().find(|(beginning, _)| reason.starts_with(beginning)).map_or(16755, |(_, code)| *code)
 }
 
@@ -66,13 +69,14 @@ impl Kind {
     }
 }
 
-/// The paths that a collection has indexes of places on.
-pub(crate) fn place_paths(collection: &Collection) -> Vec<String> {
+/// The paths that a collection has indexes of places on, each with its surface.
+pub(crate) fn place_paths(collection: &Collection) -> Vec<(String, Surface)> {
     let rules = collection.container.definition().index_rules.iter().filter(|rule| !rule.building);
     let kinds = rules.filter_map(|rule| Kind::of(RawDocument::from_bytes(&rule.spec).ok()?));
     kinds
         .filter_map(|kind| match kind {
-            Kind::Sphere(path) | Kind::Plane(path, _) => Some(path),
+            Kind::Sphere(path) => Some((path, Surface::Sphere)),
+            Kind::Plane(path, _) => Some((path, Surface::Plane)),
             _ => None,
         })
         .collect()
@@ -101,12 +105,15 @@ pub(crate) fn derive(spec: &RawDocument) -> Result<Derive, String> {
             let path = Path::new(&path);
             Arc::new(move |document| {
                 let (mut found, mut wrong) = (Vec::new(), None);
-                places(&path, document, &mut |value| match geo::pair_of(value)
-                    .and_then(|point| grid.cell(point))
-                {
-                    Some(cell) => found.push(RawBson::String(cell)),
-                    None => wrong = Some(format!("{OUT_OF_GRID} of the index: {value:?}")),
-                });
+                places(
+                    &path,
+                    document,
+                    &mut |value| match geo::pair_of(value).map(|point| grid.cell(point)) {
+                        Some(Some(cell)) => found.push(RawBson::String(cell)),
+                        Some(None) => wrong = Some(format!("{OUT_OF_GRID} of the index: {value:?}")),
+                        None => wrong = Some(format!("{NO_PAIR}: {value:?}")),
+                    },
+                );
                 wrong.map_or(Ok(found), Err)
             })
         }

@@ -57,12 +57,22 @@ pub struct Expression {
 
 /// The variables an expression may use besides the system's own, in the order of [`Context::variables`].
 #[derive(Debug, Clone, Default)]
-pub struct Names(pub Vec<String>);
+pub struct Names(pub Vec<String>, pub(crate) Failures);
+
+/// When an operator on constants fails, if it does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Failures {
+    /// While the expression is parsed.
+    #[default]
+    AtOnce,
+    /// For the first document: the pipeline of an update may meet none.
+    ForDocuments,
+}
 
 impl Names {
     /// The variables of a context.
     pub fn of(context: &Context<'_>) -> Names {
-        Names(context.variables.iter().map(|(name, _)| name.clone()).collect())
+        Names(context.variables.iter().map(|(name, _)| name.clone()).collect(), Failures::AtOnce)
     }
 }
 

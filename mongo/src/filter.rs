@@ -130,9 +130,9 @@ impl Filter {
         self.node.mentions_text()
     }
 
-    /// The path of the places that are looked for by distance.
-    pub(crate) fn near_path(&self) -> Option<&str> {
-        self.node.near().map(|(path, _)| path.dotted.as_str())
+    /// The path of the places that are looked for by distance, and from where.
+    pub(crate) fn near_path(&self) -> Option<(&str, &NearQuery)> {
+        self.node.near().map(|(path, near)| (path.dotted.as_str(), near))
     }
 
     /// Whether what it finds comes in the order of distance.
@@ -244,6 +244,11 @@ impl Node {
     }
 
     /// Whether a value by itself passes: predicates are asked about it and not about a path.
+    /// A condition on a value that stands in a field without a name.
+    pub(crate) fn of_value(predicate: Predicate) -> Node {
+        Node::Field { path: Path::new(""), predicate }
+    }
+
     pub(crate) fn matches_value(&self, value: Ref<'_>, context: &Context<'_>, details: &mut Details) -> bool {
         match self {
             Node::And(nodes) => nodes.iter().all(|node| node.matches_value(value, context, details)),

@@ -111,7 +111,7 @@ impl Surroundings {
 
     /// The names of the variables.
     pub fn names(&self) -> Names {
-        Names(self.variables.iter().map(|(name, _)| name.clone()).collect())
+        Names(self.variables.iter().map(|(name, _)| name.clone()).collect(), Default::default())
     }
 
     /// Evaluates something.

@@ -76,9 +76,13 @@ impl Region {
     /// The operand of `$geoWithin`.
     pub(crate) fn parse_within(operand: Ref<'_>) -> Result<Region> {
         let Ref::Document(object) = operand else { bail!(BAD_VALUE, "geo query must be an object") };
-        let Some((name, value)) = fields(object).find(|(name, _)| !name.starts_with("$unique")) else {
+        let mut shapes = fields(object).skip_while(|(name, _)| name.starts_with("$unique"));
+        let Some((name, value)) = shapes.next() else {
             bail!(BAD_VALUE, "geo query doesn't have any geometry")
         };
+        if shapes.next().is_some() {
+            bail!(BAD_VALUE, "$geoWithin doesn't accept multiple shapes");
+        }
         match name {
             "$geometry" => match value {
                 Ref::Document(geometry) => {
@@ -91,7 +95,7 @@ impl Region {
                 _ => bail!(BAD_VALUE, "geometry must be an object"),
             },
             "$box" => match pairs(value)?.as_slice() {
-                [a, b] => Ok(Region::Flat(Flat::rectangle(*a, *b))),
+                [a, b, ..] => Ok(Region::Flat(Flat::rectangle(*a, *b))),
                 _ => bail!(BAD_VALUE, "$box needs two corners"),
             },
             "$center" => {
@@ -125,9 +129,10 @@ impl Region {
     /// Whether the value is a place that lies inside.
     pub(crate) fn contains(&self, value: Ref<'_>) -> bool {
         match self {
-            Region::Flat(flat) => {
-                places(value, &|value| pair(value).is_some_and(|point| flat.contains(point)))
-            }
+            Region::Flat(flat) => places(value, &|value| {
+                // Of GeoJSON, points lie in the plane too; lines and areas are on the sphere alone.
+                pair(value).or_else(|| geojson_point(value)).is_some_and(|point| flat.contains(point))
+            }),
             Region::Cap { centre, radians } => places(value, &|value| {
                 Shape::of_value(value)
                     .is_some_and(|shape| shape.points().all(|p| centre.angle(p) <= *radians))
@@ -175,34 +180,105 @@ enum Unit {
     Plane,
 }
 
+fn distance(name: &str, value: Ref<'_>, (not_a_number, negative): (i32, i32)) -> Result<f64> {
+    match as_double(value) {
+        Some(distance) if distance >= 0.0 => Ok(distance),
+        Some(_) => bail!(negative, "{name} must be non-negative"),
+        None => bail!(not_a_number, "{name} must be a number"),
+    }
+}
+
+/// A point that distances are measured from, whether it is GeoJSON, and the distance that may come as its third number.
+fn centre_of(operand: Ref<'_>) -> Option<([f64; 2], bool, Option<f64>)> {
+    match numbers(operand).as_deref() {
+        Some([x, y, rest @ ..]) => Some(([*x, *y], false, rest.first().copied())),
+        _ => geojson_point(operand).map(|point| (point, true, None)),
+    }
+}
+
+/// A GeoJSON point, and no other shape.
+fn geojson_point(value: Ref<'_>) -> Option<[f64; 2]> {
+    let Ref::Document(object) = value else { return None };
+    match field(object, "type") {
+        Some(Ref::String("Point")) => Shape::parse(object).ok()?.point(),
+        _ => None,
+    }
+}
+
 impl NearQuery {
+    /// Reads `$near` or `$nearSphere` with what stands beside it. A point alone has its distances as siblings; one in
+    /// `$geometry` has them inside, and no siblings.
     pub(crate) fn parse(name: &str, siblings: &RawDocument) -> Result<NearQuery> {
-        let distance = |object: &RawDocument, name: &str| match field(object, name) {
-            None => Ok(None),
-            Some(value) => match as_double(value) {
-                Some(distance) if distance >= 0.0 => Ok(Some(distance)),
-                Some(_) => bail!(BAD_VALUE, "{name} must be non-negative"),
-                None => bail!(BAD_VALUE, "{name} must be a number"),
-            },
-        };
         let Some(operand) = field(siblings, name) else { bail!(BAD_VALUE, "{name} needs a point") };
-        let geometry = operand.as_document().and_then(|object| field(object, "$geometry"));
-        let (origin, unit, object) = match (geometry, operand) {
-            (Some(Ref::Document(geometry)), Ref::Document(object)) => {
-                (Shape::parse(geometry)?.point(), Unit::Metres, object)
+        let (mut nearest, mut farthest) = (0.0, f64::INFINITY);
+        let mut centre = None;
+        for (sibling, value) in fields(siblings) {
+            match sibling {
+                "$near" | "$nearSphere" | "$geoNear" => {
+                    centre = centre_of(operand);
+                    if let Some((_, _, Some(limit))) = centre {
+                        if limit < 0.0 {
+                            bail!(18522, "max distance must be non-negative");
+                        }
+                        farthest = limit;
+                    }
+                }
+                "$minDistance" => nearest = distance("$minDistance", value, (16893, 16894))?,
+                "$maxDistance" => farthest = distance("$maxDistance", value, (16895, 16896))?,
+                "$uniqueDocs" => {}
+                other => bail!(34413, "invalid argument in geo near query: {other}"),
             }
-            _ => {
-                let unit = if name == "$nearSphere" { Unit::Radians } else { Unit::Plane };
-                (pair(operand), unit, siblings)
-            }
+        }
+        let Some((origin, is_geojson, _)) = centre else { return Self::parse_geometry(operand, siblings) };
+        let unit = match name {
+            _ if is_geojson => Unit::Metres,
+            "$nearSphere" => Unit::Radians,
+            _ => Unit::Plane,
         };
-        let Some(origin) = origin else { bail!(BAD_VALUE, "{name} requires a point") };
-        Ok(NearQuery {
-            origin,
-            unit,
-            nearest: distance(object, "$minDistance")?.unwrap_or(0.0),
-            farthest: distance(object, "$maxDistance")?.unwrap_or(f64::INFINITY),
-        })
+        if unit == Unit::Radians && shape::vertex(origin).is_err() {
+            bail!(17444, "Legacy point is out of bounds for spherical query");
+        }
+        Ok(NearQuery { origin, unit, nearest, farthest })
+    }
+
+    /// The form with `$geometry`.
+    fn parse_geometry(operand: Ref<'_>, siblings: &RawDocument) -> Result<NearQuery> {
+        if let Some((extra, _)) = fields(siblings).nth(1) {
+            bail!(
+                BAD_VALUE,
+                "geo near accepts just one argument when querying for a GeoJSON point. Extra field found: {extra}"
+            );
+        }
+        let Ref::Document(object) = operand else {
+            bail!(BAD_VALUE, "invalid point in geo near query: an array or object with a point is required");
+        };
+        let (mut nearest, mut farthest, mut origin) = (0.0, f64::INFINITY, None);
+        for (name, value) in fields(object) {
+            match (name, value) {
+                ("$geometry", Ref::Document(geometry)) => {
+                    origin = Shape::parse(geometry)?.point();
+                    if origin.is_none() {
+                        bail!(BAD_VALUE, "invalid point in geo near query $geometry argument");
+                    }
+                }
+                ("$geometry", Ref::Array(_)) => bail!(BAD_VALUE, "$near requires geojson point"),
+                ("$geometry", _) => {}
+                ("$minDistance", value) => nearest = distance(name, value, (BAD_VALUE, BAD_VALUE))?,
+                ("$maxDistance", value) => farthest = distance(name, value, (BAD_VALUE, BAD_VALUE))?,
+                _ => bail!(BAD_VALUE, "invalid argument in geo near query: {name}"),
+            }
+        }
+        let Some(origin) = origin else { bail!(BAD_VALUE, "$geometry is required for geo near query") };
+        Ok(NearQuery { origin, unit: Unit::Metres, nearest, farthest })
+    }
+
+    /// Whether an index of places on this surface can answer it.
+    pub(crate) fn is_on(&self, surface: Surface) -> bool {
+        match self.unit {
+            Unit::Metres => surface == Surface::Sphere,
+            Unit::Plane => surface == Surface::Plane,
+            Unit::Radians => true,
+        }
     }
 
     /// The distance of the value's nearest place, if it has one.

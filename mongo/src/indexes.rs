@@ -12,6 +12,7 @@ use crate::{
     failure::{Failure, Result},
     index_kinds::{Settled, settle},
     namespace::{Collection, id_index},
+    path::is_reference_part,
     service::to_raw,
 };
 
@@ -247,7 +248,8 @@ fn key_fields(key: &Document) -> Result<Vec<IndexField>> {
             return Err(cannot("Index keys cannot be an empty field."));
         }
         let names = path.strip_suffix(".$**").or(path.strip_suffix("$**")).unwrap_or(path);
-        if names.split('.').any(|name| name.starts_with('$')) {
+        let is_part = |(at, name): (usize, &str)| at > 0 && is_reference_part(name);
+        if names.split('.').enumerate().any(|part| part.1.starts_with('$') && !is_part(part)) {
             return Err(cannot(format!(
                 "Index key contains an illegal field name: field name starts with '$'.{path}"
             )));
@@ -262,6 +264,9 @@ fn key_fields(key: &Document) -> Result<Vec<IndexField>> {
             (None, Bson::String(plugin)) => match plugin.as_str() {
                 "hashed" | "2dsphere" | "2d" if wildcard => {
                     return Err(cannot(format!("An index of all paths cannot be '{plugin}'")));
+                }
+                "text" if names.split('.').any(|name| name.starts_with('$')) => {
+                    return Err(cannot("a text index has no fields whose names begin with '$'"));
                 }
                 "hashed" => FieldKind::Hashed,
                 "text" | "2dsphere" | "2d" => FieldKind::Derived,

@@ -17,6 +17,7 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic))]
 
 // The protocol.
+mod arguments;
 pub mod auth;
 mod bounds;
 mod call;

@@ -7,6 +7,7 @@ use crate::{
     failure::{Failure, Result},
     filter::Filter,
     filtering::Surroundings,
+    geo::Surface,
     namespace::Collection,
     pipeline::GeoNear,
     stages,
@@ -20,9 +21,13 @@ pub struct Near {
 
 impl Near {
     /// The first stage of a pipeline, if it is one.
-    pub fn of(stages: &RawArray, collection: Option<&Collection>) -> Result<Option<Self>> {
+    pub fn of(
+        stages: &RawArray,
+        collection: Option<&Collection>,
+        surroundings: &Surroundings,
+    ) -> Result<Option<Self>> {
         let Some(("$geoNear", operand)) = stages::first(stages)? else { return Ok(None) };
-        let stage = GeoNear::parse(operand)?;
+        let stage = surroundings.with(|context| GeoNear::parse(operand, &surroundings.names(), context))?;
         let Some(collection) = collection else {
             return Err(Failure::new(
                 26,
@@ -30,22 +35,30 @@ impl Near {
             ));
         };
         let paths = place_paths(collection);
-        let path = match (&stage.key, paths.as_slice()) {
-            (Some(key), paths) if paths.contains(key) => key.clone(),
-            (Some(_), _) => {
+        let of = |surface: Surface| {
+            let mut found: Vec<_> =
+                paths.iter().filter(|(_, on)| *on == surface).map(|(path, _)| path).collect();
+            found.sort();
+            found.dedup();
+            found
+        };
+        let (flat, round) = (of(Surface::Plane), of(Surface::Sphere));
+        let path = match (&stage.key, flat.as_slice(), round.as_slice()) {
+            (Some(key), ..) if paths.iter().any(|(path, _)| path == key) => key.clone(),
+            (Some(_), ..) => {
                 let message = "unable to find index for $geoNear query";
                 return Err(Failure::new(291, message));
             }
-            (None, [path]) => path.clone(),
-            (None, [_, _, ..]) => {
-                let message = "There is more than one 2d or 2dsphere index; unsure which to use for $geoNear";
-                return Err(Failure::new(27, message));
-            }
-            _ => {
+            (None, [path], _) | (None, [], [path]) => (*path).clone(),
+            (None, [], []) => {
                 return Err(Failure::new(
                     27,
                     "$geoNear requires a 2d or 2dsphere index, but none were found",
                 ));
+            }
+            _ => {
+                let message = "There is more than one 2d or 2dsphere index; unsure which to use for $geoNear";
+                return Err(Failure::new(27, message));
             }
         };
         Ok(Some(Self { stage, path }))

@@ -19,6 +19,7 @@ use crate::{
     query::Query,
     service::to_raw,
     update::compare_names,
+    validation::Validator,
     writer::{Change, Decide, Target, Writer},
 };
 
@@ -95,9 +96,17 @@ async fn fill(
         current = crate::commands::build_index(call, &current, wanted).await?;
     }
     let writer = Writer::new(call, &current)?;
+    let validator = match call.flag("bypassDocumentValidation")? {
+        true => None,
+        false => Validator::of(&current)?,
+    };
+    let surroundings = Surroundings::on(call, Some(&current))?;
     let mut batch: Vec<(Target, Decide)> = Vec::new();
     for document in documents {
         let document = prepare(call, document, true)?;
+        if let Some(validator) = &validator {
+            validator.admit(&surroundings, None, &document)?;
+        }
         let target = writer.target(&document)?;
         let collection = current.clone();
         let decide = move |before: Option<&RawDocument>| match before {

@@ -86,6 +86,16 @@ fn in_array(
     })
 }
 
+/// The parts of a reference to a document (DBRef).
+pub(crate) fn is_reference_part(name: &str) -> bool {
+    matches!(name, "$ref" | "$id" | "$db")
+}
+
+/// Names with a dollar sign that a path may have: the parts of a reference, and what shards tell a router.
+pub(crate) fn is_allowed_dollar_name(name: &str) -> bool {
+    is_reference_part(name) || matches!(name, "$sortKey" | "$recordId" | "$searchScore" | "$searchSortValues")
+}
+
 /// A path part that is a position in an array: digits without a zero in front.
 pub(crate) fn parse_index(part: &str) -> Option<usize> {
     let plain = part.bytes().all(|byte| byte.is_ascii_digit()) && (part == "0" || !part.starts_with('0'));

@@ -45,7 +45,7 @@ pub use window_functions::WINDOW_FUNCTIONS;
 
 use crate::context::Context;
 use crate::error::{EXCEEDED_MEMORY, INVALID_OPTIONS, Result, TYPE_MISMATCH, bail};
-use crate::expression::Names;
+use crate::expression::{Failures, Names};
 use crate::filter::Filter;
 use crate::values::{Ref, fields, items};
 
@@ -434,7 +434,8 @@ impl UpdatePipeline {
                 _ => {}
             }
         }
-        Ok(UpdatePipeline(Pipeline::parse(stages, names)?))
+        let names = Names(names.0.clone(), Failures::ForDocuments);
+        Ok(UpdatePipeline(Pipeline::parse(stages, &names)?))
     }
 
     pub(crate) fn apply(&self, document: &RawDocument, context: &Context<'_>) -> Result<RawDocumentBuf> {

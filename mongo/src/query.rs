@@ -102,9 +102,9 @@ impl Query {
                 return Err(Failure::new(291, message));
             }
         }
-        if let (Some(path), Some(collection)) = (self.filter.near_path(), &self.collection)
+        if let (Some((path, near)), Some(collection)) = (self.filter.near_path(), &self.collection)
             && collection.container.is_collection()
-            && !place_paths(collection).iter().any(|indexed| indexed == path)
+            && !place_paths(collection).iter().any(|(at, surface)| at == path && near.is_on(*surface))
         {
             let message = "error processing query: planner returned error :: caused by :: unable to find index for \
                            $geoNear query";

@@ -33,6 +33,16 @@ const PARTS_MAX: usize = 32;
 impl SortPattern {
     /// Parses `{a: 1, "b.c": -1, score: {$meta: "textScore"}}`.
     pub fn parse(pattern: &RawDocument) -> Result<SortPattern> {
+        for (name, value) in fields(pattern) {
+            if !name.is_empty() && is_number(value) {
+                crate::expression::split_path(name)?;
+            }
+        }
+        Self::parse_any_names(pattern)
+    }
+
+    /// The same for items of an array, whose names may begin with a dollar sign.
+    pub(crate) fn parse_any_names(pattern: &RawDocument) -> Result<SortPattern> {
         let mut parts: Vec<Part> = Vec::new();
         for (name, value) in fields(pattern) {
             parts.push(part(name, value)?);
@@ -138,9 +148,6 @@ fn part(name: &str, value: Ref<'_>) -> Result<Part> {
         Some(-1.0) => true,
         Some(_) => bail!(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)"),
     };
-    if meta.is_none() {
-        crate::expression::split_path(name)?;
-    }
     Ok(Part { path: Path::new(name), descending, meta })
 }
 

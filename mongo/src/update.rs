@@ -24,9 +24,10 @@ pub use operators::{OPERATORS, UpdateOperator};
 pub(crate) use paths::compare_names;
 
 use crate::context::Context;
-use crate::error::{FAILED_TO_PARSE, IMMUTABLE_FIELD, Result, bail};
+use crate::error::{DOLLAR_PREFIXED, FAILED_TO_PARSE, IMMUTABLE_FIELD, INVALID_REFERENCE, Result, bail};
 use crate::expression::Names;
 use crate::filter::Filter;
+use crate::path::is_reference_part;
 use crate::pipeline::UpdatePipeline;
 use crate::values::{Ref, field, fields, put, show};
 use parse::Operation;
@@ -68,7 +69,6 @@ impl Update {
                             "arrayFilters may not be specified for replacement-style updates"
                         );
                     }
-                    parse::check_replacement(document)?;
                     Body::Replacement(document.to_owned())
                 }
             },
@@ -91,6 +91,9 @@ impl Update {
     ) -> Result<Option<RawDocumentBuf>> {
         let updated = self.updated(document, position, false, context)?;
         check_id(document, &updated, self.is_replacement())?;
+        if !matches!(self.body, Body::Pipeline(_)) {
+            check_dollar_names(document, &updated)?;
+        }
         Ok((updated.as_bytes() != document.as_bytes()).then_some(updated))
     }
 
@@ -143,6 +146,37 @@ fn id_first(document: &RawDocument) -> RawDocumentBuf {
         }
         _ => document.to_owned(),
     }
+}
+
+/// What an update sets at the top may not begin with a dollar sign, but for the parts of a reference in their order. A document
+/// that an upsert inserts may have such names.
+fn check_dollar_names(before: &RawDocument, after: &RawDocument) -> Result<()> {
+    let mut previous = "";
+    let names: Vec<&str> = fields(after).map(|(name, _)| name).collect();
+    for (at, (name, value)) in fields(after).enumerate() {
+        let left = std::mem::replace(&mut previous, name);
+        let same =
+            |old: Ref<'_>| mayfly_value::order::compare(mayfly_value::Order::Mongo, old, value).is_eq();
+        if !name.starts_with('$') || field(before, name).is_some_and(same) {
+            continue;
+        }
+        let is_text = matches!(value, Ref::String(_));
+        match name {
+            "$id" if left != "$ref" => bail!(INVALID_REFERENCE, "Found $id field without a $ref before it"),
+            "$db" if left != "$id" => bail!(INVALID_REFERENCE, "Found $db field without a $id before it"),
+            "$ref" | "$db" if !is_text => bail!(INVALID_REFERENCE, "The DBRef {name} field must be a String"),
+            "$ref" if names.get(at + 1) != Some(&"$id") => {
+                bail!(INVALID_REFERENCE, "The DBRef $ref field must be followed by a $id field")
+            }
+            name if is_reference_part(name) => {}
+            _ => bail!(
+                DOLLAR_PREFIXED,
+                "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's \
+                 replacement document. Consider using an aggregation pipeline with $replaceWith."
+            ),
+        }
+    }
+    Ok(())
 }
 
 fn check_id(before: &RawDocument, after: &RawDocument, replaced: bool) -> Result<()> {

@@ -225,6 +225,7 @@ impl ChangeSource {
                     self.standing.end = End::Open;
                     return Ok(());
                 }
+                None | Some(RawBsonRef::Null) => {}
                 Some(_) => {
                     return Err(Failure::new(
                         14,
@@ -233,11 +234,10 @@ impl ChangeSource {
                         ),
                     ));
                 }
-                None => {}
             }
         }
         let start = match options.get("startAtOperationTime")? {
-            None => None,
+            None | Some(RawBsonRef::Null) => None,
             Some(RawBsonRef::Timestamp(time)) => Some(time),
             Some(other) => return Err(wrong_type("$changeStream.startAtOperationTime", other, "timestamp")),
         };

@@ -159,7 +159,7 @@ async fn run_pipeline(
     surroundings: &Surroundings,
     hint: Option<String>,
 ) -> Result<VecDeque<Row>> {
-    let near = Near::of(stages, collection.as_ref())?;
+    let near = Near::of(stages, collection.as_ref(), surroundings)?;
     let made = stages::make(call, collection.as_ref(), stages).await?;
     let (made, rest) = match made {
         None if near.is_none() => (None, stages.to_owned()),

@@ -6,6 +6,7 @@ use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
 use super::insert::{check_batch, prepare};
 use crate::{
+    arguments::{Argument, Kind, check_command, check_fields, may, must},
     auth::Role,
     call::{Call, check_collection_name, integer},
     changing::{Action, ChangeStatement, Changed, note_of, parse_update},
@@ -34,6 +35,55 @@ pub const FIELDS: &[&str] = &[
     "cursor",
 ];
 
+/// Types of the arguments.
+const ARGUMENTS: &[Argument] = &[
+    must("ops", Kind::Array),
+    must(
+        "nsInfo",
+        Kind::List(&[
+            must("ns", Kind::Text),
+            may("collectionUUID", Kind::Any),
+            may("encryptionInformation", Kind::Any),
+            may("isTimeseriesNamespace", Kind::Any),
+        ]),
+    ),
+    may("ordered", Kind::Strict),
+    may("errorsOnly", Kind::Strict),
+    may("bypassDocumentValidation", Kind::Truth),
+    may("let", Kind::Object),
+    may("cursor", Kind::Fields(&[may("batchSize", Kind::Number(0, i64::MAX))])),
+];
+
+/// Which of the namespaces; whether there is such a one is looked at by itself.
+const PLACE: Kind = Kind::Number(i64::MIN, i64::MAX);
+
+const INSERT: &[Argument] = &[must("insert", PLACE), must("document", Kind::Object)];
+
+const UPDATE: &[Argument] = &[
+    must("update", PLACE),
+    must("filter", Kind::Object),
+    must("updateMods", Kind::Update),
+    may("multi", Kind::Strict),
+    may("upsert", Kind::Strict),
+    may("arrayFilters", Kind::Array),
+    may("collation", Kind::Object),
+    may("hint", Kind::Hint),
+    may("sort", Kind::Object),
+    may("constants", Kind::Object),
+    may("upsertSupplied", Kind::Truth),
+    may("sampleId", Kind::Any),
+    may("allowShardKeyUpdatesWithoutFullShardKeyInQuery", Kind::Truth),
+];
+
+const DELETE: &[Argument] = &[
+    must("delete", PLACE),
+    must("filter", Kind::Object),
+    may("multi", Kind::Strict),
+    may("collation", Kind::Object),
+    may("hint", Kind::Hint),
+    may("sampleId", Kind::Any),
+];
+
 #[derive(Default)]
 struct Counts {
     errors: i32,
@@ -46,6 +96,7 @@ struct Counts {
 
 /// Carries out the operations.
 pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
+    check_command("bulkWrite", &call.request.body, ARGUMENTS)?;
     let missing = |field: &str| {
         Failure::new(40414, format!("BSON field 'bulkWrite.{field}' is missing but a required field"))
     };
@@ -124,42 +175,17 @@ fn check_operation(operation: &RawDocument, namespaces: usize) -> Result<()> {
     let Some((kind, target)) = operation.iter().next().transpose()? else {
         return Err(Failure::new(9, "an operation of bulkWrite is empty"));
     };
-    let (needed, known): (&[&str], &[&str]) = match kind.as_str() {
-        "insert" => (&["document"], &["insert", "document"]),
-        "update" => (
-            &["filter", "updateMods"],
-            &[
-                "update",
-                "filter",
-                "updateMods",
-                "multi",
-                "upsert",
-                "arrayFilters",
-                "collation",
-                "hint",
-                "sort",
-                "constants",
-                "upsertSupplied",
-                "sampleId",
-                "allowShardKeyUpdatesWithoutFullShardKeyInQuery",
-            ],
-        ),
-        "delete" => (&["filter"], &["delete", "filter", "multi", "collation", "hint", "sampleId"]),
+    let table = match kind.as_str() {
+        "insert" => INSERT,
+        "update" => UPDATE,
+        "delete" => DELETE,
         other => return Err(Failure::unknown_field(&format!("bulkWrite.{other}"))),
     };
+    check_fields("bulkWrite.ops", operation, table)?;
     if !integer(target).is_some_and(|place| usize::try_from(place).is_ok_and(|place| place < namespaces)) {
         return Err(Failure::bad_value("BulkWrite ops entry has an invalid nsInfo index."));
     }
-    for element in operation.iter_elements() {
-        let name = element?.key().as_str();
-        if !known.contains(&name) {
-            return Err(Failure::unknown_field(&format!("bulkWrite.ops.{name}")));
-        }
-    }
-    match needed.iter().find(|name| !matches!(operation.get(name), Ok(Some(_)))) {
-        Some(name) => Err(Failure::missing(&format!("bulkWrite.ops.{name}"))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 async fn one(

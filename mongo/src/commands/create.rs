@@ -1,13 +1,15 @@
 //! `create`: makes a collection or a view.
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 
 use super::reply;
 use crate::{
-    call::Call,
+    arguments::{Argument, Kind, check_command, check_fields, may, must},
+    call::{Call, integer, wrong_type},
     collations,
     failure::{Failure, Result},
     namespace,
+    values::is_truthy,
 };
 
 /// Arguments.
@@ -34,6 +36,68 @@ pub const FIELDS: &[&str] = &[
     "recordIdsReplicated",
 ];
 
+/// The largest capped collection, as MongoDB has it.
+pub(super) const SIZE_MAX: i64 = 1 << 50;
+
+/// Options of documents before and after a change.
+pub(super) const IMAGES: &[Argument] = &[must("enabled", Kind::Strict)];
+
+/// Types of the arguments.
+const ARGUMENTS: &[Argument] = &[
+    may("capped", Kind::Truth),
+    may("size", Kind::Number(1, SIZE_MAX)),
+    may("max", Kind::Number(i64::MIN, i32::MAX as i64)),
+    may("validator", Kind::Object),
+    may("validationLevel", Kind::Text),
+    may("validationAction", Kind::Text),
+    may("collation", Kind::Object),
+    may("viewOn", Kind::Text),
+    may("pipeline", Kind::Array),
+    may("expireAfterSeconds", Kind::Number(i64::MIN, i64::MAX)),
+    may("changeStreamPreAndPostImages", Kind::Fields(IMAGES)),
+    may("idIndex", Kind::Object),
+    may("storageEngine", Kind::Object),
+    may("indexOptionDefaults", Kind::Fields(&[may("storageEngine", Kind::Object)])),
+];
+
+/// Fields of `clusteredIndex`.
+const CLUSTERED: &[Argument] = &[
+    must("key", Kind::Object),
+    must("unique", Kind::Truth),
+    may("name", Kind::Text),
+    may("v", Kind::Number(i64::MIN, i64::MAX)),
+];
+
+/// Refuses a clustered index that is not on `_id`, or not unique.
+fn check_clustered(call: &Call<'_>) -> Result<()> {
+    let index = match call.request.body.get("clusteredIndex")? {
+        None => return Ok(()),
+        Some(RawBsonRef::Document(index)) => index,
+        Some(value) if is_truthy(Some(value)) && is_truth(value) => {
+            return Err(Failure::new(5979703, "a clustered collection cannot be made by a Boolean"));
+        }
+        Some(value) if is_truth(value) => return Ok(()),
+        Some(other) => return Err(wrong_type("create.clusteredIndex", other, "[bool, object]")),
+    };
+    check_fields("create.clusteredIndex", index, CLUSTERED)?;
+    let key = index.get_document("key")?;
+    let on_id = key.iter().count() == 1 && key.get("_id")?.and_then(integer) == Some(1);
+    if !on_id {
+        return Err(Failure::new(197, "The clusteredIndex option is only supported for key: {_id: 1}"));
+    }
+    if !is_truthy(index.get("unique")?) {
+        return Err(Failure::new(5979700, "The clusteredIndex option requires unique: true to be specified"));
+    }
+    match index.get("v")?.and_then(integer) {
+        None | Some(2) => Ok(()),
+        Some(_) => Err(Failure::new(5979704, "The clusteredIndex option only supports v: 2")),
+    }
+}
+
+fn is_truth(value: RawBsonRef<'_>) -> bool {
+    matches!(value, RawBsonRef::Boolean(_)) || integer(value).is_some()
+}
+
 /// Arguments that are kept and shown again.
 const KEPT: &[&str] = &[
     "capped",
@@ -55,12 +119,14 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     if name.starts_with("system.") && name != "system.js" {
         return Err(Failure::new(73, format!("Invalid system namespace: {}.{name}", call.db)));
     }
+    check_command("create", &call.request.body, ARGUMENTS)?;
+    check_clustered(call)?;
     for refused in ["timeseries", "encryptedFields"] {
         if call.get(refused)?.is_some() {
             return Err(Failure::new(238, format!("create with {refused} is not supported")));
         }
     }
-    let clustered = call.get("clusteredIndex")?.is_some();
+    let clustered = call.document("clusteredIndex").is_ok_and(|index| index.is_some());
     if call.get("expireAfterSeconds")?.is_some() {
         let why =
             if clustered { "of a clustered collection" } else { "on a collection without a clustered index" };
@@ -71,11 +137,6 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     }
     if call.get("temp")?.is_some() {
         return Err(Failure::new(72, "the 'temp' field is an invalid option"));
-    }
-    if let Some(size) = call.integer("size")?.filter(|size| *size < 1) {
-        return Err(Failure::bad_value(format!(
-            "BSON field 'size' value must be >= 1, actual value '{size}'"
-        )));
     }
     let mut options = Document::new();
     for name in KEPT {
@@ -88,6 +149,9 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
             Some(collation) => options.insert("collation", collation.spec().clone()),
             None => options.remove("collation"),
         };
+    }
+    if !clustered {
+        options.remove("clusteredIndex");
     }
     if let Ok(index) = options.get_document("clusteredIndex") {
         let name = index.get_str("name").unwrap_or("_id_");

@@ -3,8 +3,10 @@
 use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use mayfly_engine::{DefaultTtl, IndexRefused};
 
+use super::create::{IMAGES, SIZE_MAX};
 use super::reply;
 use crate::{
+    arguments::{Argument, Kind, check_command, may},
     call::Call,
     change_stream::{Definition, Happening},
     cursor::{Cursor, Ready},
@@ -132,12 +134,14 @@ fn is_there(collection: &Collection, wanted: &Wanted) -> Result<bool> {
             return Ok(true);
         }
         let distinct = |name: &str| existing.get(name) != wanted.spec.get(name);
-        if same_key && (distinct("collation") || distinct("partialFilterExpression")) && !same_name {
-            continue;
-        }
+        // Indexes of one key are different ones if these are.
+        let same_key = same_key
+            && !["collation", "partialFilterExpression", "unique", "sparse", "wildcardProjection"]
+                .into_iter()
+                .any(distinct);
         match (same_key, same_name) {
             (true, true) if existing == wanted.spec => return Ok(true),
-            (true, true) if ["unique", "sparse", "expireAfterSeconds"].into_iter().any(distinct) => {
+            (true, true) if distinct("expireAfterSeconds") => {
                 let message = format!(
                     "An equivalent index already exists with the same name but different options. Requested index: {}, \
                      existing index: {existing}",
@@ -305,13 +309,55 @@ pub async fn drop(call: &Call<'_>) -> Result<RawDocumentBuf> {
     reply(answer)
 }
 
+/// Types of the arguments of `collMod`.
+const MODIFY_ARGUMENTS: &[Argument] = &[
+    may(
+        "index",
+        Kind::Fields(&[
+            may("name", Kind::Text),
+            may("keyPattern", Kind::Object),
+            may("expireAfterSeconds", Kind::Number(i64::MIN, i64::MAX)),
+            may("hidden", Kind::Truth),
+            may("unique", Kind::Truth),
+            may("prepareUnique", Kind::Truth),
+        ]),
+    ),
+    may("validator", Kind::Object),
+    may("validationLevel", Kind::Text),
+    may("validationAction", Kind::Text),
+    may("viewOn", Kind::Text),
+    may("pipeline", Kind::Array),
+    may("changeStreamPreAndPostImages", Kind::Fields(IMAGES)),
+    may("expireAfterSeconds", Kind::TextOrNumber),
+    may("timeseries", Kind::Object),
+    may("cappedSize", Kind::Number(1, SIZE_MAX)),
+    may("cappedMax", Kind::Number(i64::MIN, i32::MAX as i64)),
+    may("dryRun", Kind::Truth),
+];
+
+fn number_of(value: &Bson) -> Option<f64> {
+    match value {
+        Bson::Int32(number) => Some(f64::from(*number)),
+        Bson::Int64(number) => Some(*number as f64),
+        Bson::Double(number) => Some(*number),
+        Bson::Decimal128(number) => number.to_string().parse().ok(),
+        _ => None,
+    }
+}
+
 /// `collMod`.
 pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let name = call.collection()?;
     let collection = namespace::seen(call, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
     let (mut answer, mut asked, mut index_before) = (Document::new(), Document::new(), None);
+    check_command("collMod", &call.request.body, MODIFY_ARGUMENTS)?;
     if let Some(index) = call.document("index")? {
-        let index = Document::try_from(index)?;
+        let given = Document::try_from(index)?.into_iter().filter(|(_, value)| *value != Bson::Null);
+        let mut index: Document = given.collect();
+        if let Some(hidden) = index.get_mut("hidden") {
+            *hidden =
+                Bson::Boolean(!matches!(hidden, Bson::Boolean(false)) && number_of(hidden) != Some(0.0));
+        }
         let name = modify_index(call, &collection, &index, &mut answer).await?;
         if let Some((change, before)) = told_index(&name, &index, &answer) {
             asked.insert("index", change);

@@ -117,7 +117,7 @@ pub(crate) enum ArrayOrder {
 /// Reads `1`, `-1` or a pattern.
 pub(crate) fn sort_array_spec(value: Ref<'_>) -> Result<ArrayOrder> {
     match value {
-        Ref::Document(pattern) => Ok(ArrayOrder::Fields(SortPattern::parse(pattern)?)),
+        Ref::Document(pattern) => Ok(ArrayOrder::Fields(SortPattern::parse_any_names(pattern)?)),
         value if is_number(value) => match as_integer(value) {
             Some(1) => Ok(ArrayOrder::Whole { descending: false }),
             Some(-1) => Ok(ArrayOrder::Whole { descending: true }),

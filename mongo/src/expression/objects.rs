@@ -123,8 +123,19 @@ pub(crate) fn with_field(object: &RawDocument, wanted: &str, value: Out) -> RawD
 
 fn merge(args: &Args<'_>) -> Result<Out> {
     let mut merged = Vec::new();
-    for value in args.iter() {
-        merge_into(&mut merged, value)?;
+    let values: Vec<_> = args.iter().collect();
+    match values.as_slice() {
+        // An array alone stands for its items, as with other accumulators.
+        [Some(Ref::Array(list))] => {
+            for item in items(list) {
+                merge_into(&mut merged, Some(item))?;
+            }
+        }
+        values => {
+            for value in values {
+                merge_into(&mut merged, *value)?;
+            }
+        }
     }
     Ok(Some(object_of(merged)))
 }

@@ -2,9 +2,10 @@
 
 use bson::{DateTime, RawDocument, RawDocumentBuf};
 
-use super::{Args, Base, Call, EXPRESSIONS, Expr, Kind, Names, Null, Operator};
+use super::{Args, Base, Call, EXPRESSIONS, Expr, Failures, Kind, Names, Null, Operator};
 use crate::context::Context;
 use crate::error::{FAILED_TO_PARSE, MongoError, Result, bail};
+use crate::path::is_allowed_dollar_name;
 use crate::values::{Ref, Value, fields, items, show};
 
 /// Nested expressions before one is refused.
@@ -13,12 +14,13 @@ const DEPTH_MAX: usize = 120;
 /// The variables in sight while parsing; a variable's slot is its place in the list.
 pub(crate) struct Scope {
     names: Vec<String>,
+    failures: Failures,
     depth: usize,
 }
 
 impl Scope {
     pub(crate) fn new(names: &Names) -> Scope {
-        Scope { names: names.0.clone(), depth: 0 }
+        Scope { names: names.0.clone(), failures: names.1, depth: 0 }
     }
 
     /// Parses with more variables in sight.
@@ -103,7 +105,7 @@ fn check_field_name(name: &str) -> Result<()> {
     if name.is_empty() {
         bail!(40352, "FieldPath cannot be constructed with empty string");
     }
-    if name.starts_with('$') {
+    if name.starts_with('$') && !is_allowed_dollar_name(name) {
         bail!(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
     }
     if name.contains('.') {
@@ -147,7 +149,7 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
     Ok(Expr::Path { base, path })
 }
 
-/// Splits a dotted path and refuses parts that are empty or begin with a dollar sign.
+/// Splits a dotted path and refuses parts that are empty or begin with a dollar sign, but for those of references.
 pub(crate) fn split_path(path: &str) -> Result<Vec<String>> {
     if path.is_empty() {
         bail!(40352, "FieldPath cannot be constructed with empty string");
@@ -161,7 +163,7 @@ pub(crate) fn split_path(path: &str) -> Result<Vec<String>> {
     path.split('.')
         .map(|part| match part {
             "" => bail!(15998, "FieldPath field names may not be empty strings."),
-            part if part.starts_with('$') => {
+            part if part.starts_with('$') && !is_allowed_dollar_name(part) => {
                 bail!(
                     16410,
                     "FieldPath field names may not start with '$'. Consider using $getField or $setField."
@@ -213,7 +215,7 @@ fn parse_operator(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Exp
                 name if STOPS_AT_FIRST_NULL.contains(&name) => Null::AnswersFirst,
                 _ => Null::Seen,
             };
-            call_of(*call, parsed, null)
+            call_of(*call, parsed, null, scope.failures)
         }
         Kind::Form(parse) => parse(name, operand, scope),
         Kind::Refused(code, message) => bail!(*code, "{message}"),
@@ -221,7 +223,7 @@ fn parse_operator(name: &str, operand: Ref<'_>, scope: &mut Scope) -> Result<Exp
 }
 
 /// A call of a function, computed now if its arguments are constants.
-fn call_of(call: Call, parsed: Vec<Expr>, null: Null) -> Result<Expr> {
+fn call_of(call: Call, parsed: Vec<Expr>, null: Null, failures: Failures) -> Result<Expr> {
     let constants: Option<Vec<_>> = parsed
         .iter()
         .map(|expr| match expr {
@@ -236,6 +238,7 @@ fn call_of(call: Call, parsed: Vec<Expr>, null: Null) -> Result<Expr> {
         // A collation may decide otherwise about strings.
         Ok(_) if values.iter().any(has_strings) => Ok(Expr::Call { call, arguments: parsed, null }),
         Ok(value) => Ok(Expr::Constant(value)),
+        Err(_) if failures == Failures::ForDocuments => Ok(Expr::Call { call, arguments: parsed, null }),
         Err(error) => Err(error),
     }
 }

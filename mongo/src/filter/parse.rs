@@ -5,12 +5,13 @@ use bson::{RawArray, RawDocument};
 use super::Node;
 use super::bits::{BitRule, BitTest};
 use super::leaf::{Comparison, Membership, Predicate};
+use super::operators::OPERATORS;
 use super::schema::Schema;
 use crate::decimal::Decimal;
 use crate::error::{BAD_VALUE, FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail};
 use crate::expression::{Expression, Names};
 use crate::geo::{NearQuery, Region};
-use crate::path::Path;
+use crate::path::{Path, is_reference_part};
 use crate::pattern::Pattern;
 use crate::text::TextQuery;
 use crate::values::{
@@ -130,6 +131,11 @@ fn parse_top(name: &str, value: Ref<'_>, place: Place<'_>) -> Result<Option<Node
             Some(1) => Node::Constant(name == "$alwaysTrue"),
             _ => bail!(FAILED_TO_PARSE, "{name} must be an integer value of 1"),
         },
+        // The part of a reference is equal to its operand, whatever that is.
+        "$ref" | "$id" | "$db" => Node::Field {
+            path: Path::new(name),
+            predicate: Predicate::Compare(Comparison::Equal, value.into()),
+        },
         "$where" => bail!(BAD_VALUE, "$where is not supported: this server does not run JavaScript"),
         "$text" if !place.top => bail!(BAD_VALUE, "$text can only be applied to the top-level document"),
         "$text" => Node::Text(Box::new(TextQuery::parse(value)?)),
@@ -156,11 +162,20 @@ fn parse_list(name: &str, value: Ref<'_>, place: Place<'_>) -> Result<Vec<Node>>
     Ok(nodes)
 }
 
+/// Whether an object says something about a value, and is no value itself. One with `$ref` and `$id` is a reference.
 fn is_operators(object: &RawDocument) -> bool {
-    match fields(object).next() {
-        Some(("$ref" | "$id" | "$db", _)) | None => false,
-        Some((name, _)) => name.starts_with('$'),
-    }
+    begins_with_dollar(object) && !["$ref", "$id"].iter().all(|part| field(object, part).is_some())
+}
+
+/// Operators about a value, which `$all` does not take as values.
+fn is_operator(name: &str) -> bool {
+    const ABOUT_DOCUMENTS: [&str; 9] =
+        ["$and", "$or", "$nor", "$expr", "$jsonSchema", "$comment", "$sampleRate", "$text", "$where"];
+    OPERATORS.iter().any(|known| known.name == name) && !ABOUT_DOCUMENTS.contains(&name)
+}
+
+fn begins_with_dollar(object: &RawDocument) -> bool {
+    fields(object).next().is_some_and(|(name, _)| name.starts_with('$'))
 }
 
 fn parse_field(path: &str, value: Ref<'_>, place: Place<'_>) -> Result<Node> {
@@ -222,10 +237,14 @@ fn parse_operator(
         "$geoWithin" | "$within" => field(Predicate::Within(Region::parse_within(operand)?)),
         "$geoIntersects" => field(Predicate::Intersects(Region::parse_intersects(operand)?)),
         "$near" | "$nearSphere" | "$geoNear" => field(Predicate::Near(NearQuery::parse(name, siblings)?)),
-        "$maxDistance" | "$minDistance" => return Ok(None),
+        "$maxDistance" | "$minDistance" | "$uniqueDocs" if has_near(siblings) => return Ok(None),
         "$expr" => bail!(BAD_VALUE, "unknown operator: $expr"),
         _ => bail!(BAD_VALUE, "unknown operator: {name}"),
     }))
+}
+
+fn has_near(siblings: &RawDocument) -> bool {
+    fields(siblings).any(|(name, _)| matches!(name, "$near" | "$nearSphere" | "$geoNear"))
 }
 
 fn compare(name: &str, comparison: Comparison, operand: Ref<'_>, path: &str) -> Result<Predicate> {
@@ -368,7 +387,9 @@ fn all_item(path: &str, item: Ref<'_>, list: &RawArray, place: Place<'_>) -> Res
             }
         }
         _ if first_is_elem_match => bail!(BAD_VALUE, "$all/$elemMatch has to be consistent"),
-        Ref::Document(object) if is_operators(object) => bail!(BAD_VALUE, "no $ expressions in $all"),
+        Ref::Document(object) if fields(object).next().is_some_and(|(name, _)| is_operator(name)) => {
+            bail!(BAD_VALUE, "no $ expressions in $all")
+        }
         Ref::RegularExpression(regex) => {
             Predicate::Pattern(Pattern::new(regex.pattern.as_str(), regex.options.as_str())?)
         }
@@ -383,7 +404,8 @@ fn elem_match(operand: Ref<'_>, place: Place<'_>) -> Result<Predicate> {
     let place = Place { top: false, ..place }.deeper()?;
     let about_values = match fields(object).next() {
         Some(("$and" | "$or" | "$nor" | "$where" | "$expr" | "$comment", _)) => false,
-        Some(_) => is_operators(object),
+        // Here a part of a reference is enough for one.
+        Some(_) => begins_with_dollar(object) && !fields(object).any(|(name, _)| is_reference_part(name)),
         None => false,
     };
     Ok(if about_values {

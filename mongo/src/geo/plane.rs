@@ -29,20 +29,20 @@ impl Flat {
     }
 }
 
-/// Counts the edges that a ray from the point crosses; the edge itself is inside.
+/// Counts the edges that a ray from the point crosses. Corners and edges along the axes are inside, as is a slanting edge on
+/// the left; one on the right is not. MongoDB draws the line there.
 fn in_polygon(corners: &[[f64; 2]], point: [f64; 2]) -> bool {
+    let [x, y] = point;
     let mut inside = false;
-    let previous = corners.iter().cycle().skip(corners.len().saturating_sub(1));
-    for (a, b) in previous.zip(corners) {
-        let cross = (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0]);
-        let between = (a[0].min(b[0])..=a[0].max(b[0])).contains(&point[0])
-            && (a[1].min(b[1])..=a[1].max(b[1])).contains(&point[1]);
-        if cross == 0.0 && between {
+    for (a, b) in corners.iter().zip(corners.iter().cycle().skip(1)) {
+        let along = |axis: usize| (a[axis].min(b[axis])..=a[axis].max(b[axis])).contains(&point[axis]);
+        let on_axis = (a[1] == b[1] && y == a[1] && along(0)) || (a[0] == b[0] && x == a[0] && along(1));
+        if *a == point || *b == point || on_axis {
             return true;
         }
-        if (a[1] > point[1]) != (b[1] > point[1]) {
-            let x = a[0] + (point[1] - a[1]) / (b[1] - a[1]) * (b[0] - a[0]);
-            if point[0] < x {
+        if y > a[1].min(b[1]) && y <= a[1].max(b[1]) {
+            let crossing = a[0] + (y - a[1]) / (b[1] - a[1]) * (b[0] - a[0]);
+            if x <= crossing {
                 inside = !inside;
             }
         }

@@ -59,6 +59,9 @@ fn polygon(value: Ref<'_>) -> Result<Vec<Vec<Vector>>> {
         }
         ring.pop();
         ring.dedup();
+        if ring.iter().enumerate().filter(|(at, corner)| !ring[..*at].contains(corner)).count() < 3 {
+            bail!(BAD_VALUE, "Loop must have at least 3 different vertices");
+        }
         rings.push(ring);
     }
     if rings.is_empty() {
@@ -67,8 +70,22 @@ fn polygon(value: Ref<'_>) -> Result<Vec<Vec<Vector>>> {
     Ok(rings)
 }
 
+/// All coordinates are of one reference system, under each of its names.
+fn check_crs(geometry: &RawDocument) -> Result<()> {
+    let Some(crs) = field(geometry, "crs") else { return Ok(()) };
+    let Ref::Document(crs) = crs else { bail!(BAD_VALUE, "GeoJSON CRS must be an object") };
+    match field(crs, "properties").and_then(|properties| field(properties.as_document()?, "name")) {
+        Some(Ref::String(
+            "EPSG:4326" | "urn:ogc:def:crs:OGC:1.3:CRS84" | "urn:x-mongodb:crs:strictwinding:EPSG:4326",
+        )) => Ok(()),
+        Some(Ref::String(other)) => bail!(BAD_VALUE, "Unknown CRS name: {other}"),
+        _ => bail!(BAD_VALUE, "In CRS, \"properties.name\" must be a string"),
+    }
+}
+
 impl Shape {
     pub(crate) fn parse(geometry: &RawDocument) -> Result<Shape> {
+        check_crs(geometry)?;
         let mut shape = Shape::default();
         shape.add(geometry, 0)?;
         Ok(shape)

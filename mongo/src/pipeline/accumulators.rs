@@ -86,8 +86,8 @@ pub const ACCUMULATORS: &[AccumulatorDefinition] = &[
         check_not_list(name, operand)?;
         folded(operand, names, United::default)
     }),
-    accumulator!("$mergeObjects", "one object of all", |_, operand, names| folded(
-        operand,
+    accumulator!("$mergeObjects", "one object of all", |name, operand, names| folded(
+        check_not_list(name, operand).map(|()| operand)?,
         names,
         Merged::default
     )),

@@ -52,7 +52,9 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
             _ => bail!(40245, "Unrecognized option to $bucketAuto: {name}."),
         }
     }
-    let fields = output(out, place.names, 40244)?;
+    // An output without fields counts, as no output does.
+    let asked = out.filter(|out| out.as_document().is_none_or(|out| !out.is_empty()));
+    let fields = output(asked, place.names, 40244)?;
     let (Some(group_by), Some(buckets)) = (group_by, buckets) else {
         bail!(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified");
     };

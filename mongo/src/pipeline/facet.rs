@@ -4,6 +4,7 @@ use bson::{RawArrayBuf, RawDocumentBuf};
 
 use super::{Execution, Operator, Parsed, Pipeline, Place, Row, Run, Stage, StageDefinition};
 use crate::error::{Result, bail};
+use crate::path::is_allowed_dollar_name;
 use crate::values::{Ref, fields, items, put, type_name};
 
 pub(super) const STAGES: &[StageDefinition] =
@@ -21,7 +22,7 @@ fn parse(_: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     };
     let mut facets = Vec::new();
     for (name, value) in fields(object) {
-        if name.starts_with('$') {
+        if name.starts_with('$') && !is_allowed_dollar_name(name) {
             bail!(16410, "FieldPath field names may not start with '$'");
         }
         if name.contains('.') {

@@ -4,8 +4,9 @@
 use bson::{RawArrayBuf, RawDocument, RawDocumentBuf};
 
 use super::{Parsed, Place, StageDefinition};
-use crate::error::{Result, TYPE_MISMATCH, bail};
-use crate::expression::with_field;
+use crate::context::Context;
+use crate::error::{BAD_VALUE, Result, TYPE_MISMATCH, bail};
+use crate::expression::{Expression, Names, split_path, with_field};
 use crate::filter::Filter;
 use crate::path::{Leaf, Path};
 use crate::values::{Ref, Value, as_double, field, fields, is_truthy, put};
@@ -33,12 +34,16 @@ pub struct GeoNear {
 
 impl GeoNear {
     /// Reads the stage.
-    pub fn parse(operand: Ref<'_>) -> Result<GeoNear> {
+    pub fn parse(operand: Ref<'_>, names: &Names, context: &Context<'_>) -> Result<GeoNear> {
         let Ref::Document(options) = operand else { bail!(10065, "$geoNear must be an object") };
-        let text = |name: &str| match field(options, name) {
+        let text = |name: &str, code: i32| match field(options, name) {
             None => Ok(None),
             Some(Ref::String(text)) => Ok(Some(text.to_string())),
-            Some(_) => bail!(TYPE_MISMATCH, "$geoNear parameter '{name}' must be of type string"),
+            Some(_) => bail!(code, "$geoNear parameter '{name}' must be of type string"),
+        };
+        let path = |name: &str, code: i32| match text(name, code)? {
+            Some(path) => split_path(&path).map(|_| Some(path)),
+            None => Ok(None),
         };
         let number = |name: &str| match field(options, name).map(as_double) {
             None => Ok(None),
@@ -48,11 +53,38 @@ impl GeoNear {
         let Some(point) = field(options, "near") else {
             bail!(5860400, "$geoNear requires a 'near' argument")
         };
+        if matches!(point, Ref::String(path) if path.starts_with('$') && !path.starts_with("$$")) {
+            bail!(5860402, "$geoNear requires a constant near argument");
+        }
+        let point = computed(point, names, context)?;
+        let point = point.as_raw_bson_ref();
+        if !matches!(point, Ref::Document(_) | Ref::Array(_)) {
+            bail!(5860401, "$geoNear requires near argument to be a GeoJSON object or a legacy point");
+        }
         let is_geojson = point.as_document().is_some_and(|point| field(point, "type").is_some());
         let is_spherical = is_geojson || is_truthy(field(options, "spherical"));
         let mut near = RawDocumentBuf::new();
         let mut operand = RawDocumentBuf::new();
-        let bounds = [("$minDistance", number("minDistance")?), ("$maxDistance", number("maxDistance")?)];
+        let bound = |name: &str, code: i32| match field(options, name) {
+            Some(given @ (Ref::String(_) | Ref::Document(_))) => {
+                let expression = Expression::parse(given, names)?;
+                let code = if expression.constant().is_some() { TYPE_MISMATCH } else { code };
+                match computed(given, names, context).map(|value| as_double(value.as_raw_bson_ref()))? {
+                    Some(bound) => Ok(Some(bound)),
+                    None => bail!(code, "$geoNear requires '{name}' to evaluate to a number"),
+                }
+            }
+            _ => number(name),
+        };
+        let bounds = [("minDistance", 7555701), ("maxDistance", 7555702)].map(|(name, code)| {
+            let bound = bound(name, code)?;
+            if bound.is_some_and(|bound| bound.is_nan() || bound < 0.0) {
+                bail!(BAD_VALUE, "{name} must be nonnegative");
+            }
+            Ok((if name == "minDistance" { "$minDistance" } else { "$maxDistance" }, bound))
+        });
+        let [least, most] = bounds;
+        let bounds = [least?, most?];
         if is_geojson {
             put(&mut operand, "$geometry", point);
             for (name, bound) in bounds {
@@ -85,16 +117,28 @@ impl GeoNear {
                 "distanceMultiplier",
                 "includeLocs",
                 "key",
+                "uniqueDocs",
             ];
+            let gone = [("limit", 50858), ("num", 50857), ("start", 50856)];
+            if let Some((_, code)) = gone.iter().find(|(gone, _)| *gone == name) {
+                bail!(*code, "$geoNear no longer supports the '{name}' parameter");
+            }
             if !known.contains(&name) {
-                bail!(crate::error::UNKNOWN_FIELD, "BSON field '$geoNear.{name}' is an unknown field.");
+                bail!(BAD_VALUE, "Unknown argument to $geoNear: {name}");
             }
         }
+        let multiplier = number("distanceMultiplier")?.unwrap_or(1.0);
+        if multiplier.is_nan() || multiplier < 0.0 {
+            bail!(BAD_VALUE, "distanceMultiplier must be nonnegative");
+        }
+        if field(options, "key").is_some_and(|key| matches!(key, Ref::String(""))) {
+            bail!(BAD_VALUE, "$geoNear parameter 'key' cannot be the empty string");
+        }
         Ok(GeoNear {
-            distance_field: text("distanceField")?,
-            location_field: text("includeLocs")?,
-            multiplier: number("distanceMultiplier")?.unwrap_or(1.0),
-            key: text("key")?,
+            distance_field: path("distanceField", 16606)?,
+            location_field: path("includeLocs", 16607)?,
+            multiplier,
+            key: text("key", TYPE_MISMATCH)?,
             near,
             query,
         })
@@ -127,6 +171,12 @@ impl GeoNear {
         }
         told
     }
+}
+
+/// The value of an expression that reads no document.
+fn computed(given: Ref<'_>, names: &Names, context: &Context<'_>) -> Result<Value> {
+    let value = Expression::parse(given, names)?.evaluate(&RawDocumentBuf::new(), context)?;
+    Ok(value.unwrap_or(Value::Null))
 }
 
 /// The document with a value at a path, made of objects where there are none.

@@ -110,7 +110,7 @@ pub(super) fn parse_function(
         }
         "$minMaxScaler" => scaler(operand, window.unwrap_or(Window::WHOLE), names),
         _ => {
-            let Some(definition) = find(name) else {
+            let Some(definition) = find(name).filter(|_| name != "$mergeObjects") else {
                 bail!(FAILED_TO_PARSE, "Unrecognized window function, {name}")
             };
             let make = (definition.parse)(name, operand, names)?;

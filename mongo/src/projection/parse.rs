@@ -6,6 +6,7 @@ use super::{Action, Projection, ProjectionKind, Tree};
 use crate::error::{BAD_VALUE, MongoError, Result, bail};
 use crate::expression::{Expr, Names, Scope, is_expression, parse_expression, split_path};
 use crate::filter::Filter;
+use crate::path::is_allowed_dollar_name;
 use crate::values::{Ref, Value, as_double, fields, is_number, is_truthy, items, put};
 
 /// Whose projection it is.
@@ -142,7 +143,7 @@ impl<'a> Parser<'a> {
                 let expr = parse_expression(Ref::Document(object), &mut Scope::new(self.names))?;
                 self.add(&path, Action::Compute(expr))
             }
-            Some((name, _)) if name.starts_with('$') => {
+            Some((name, _)) if name.starts_with('$') && !self.is_reference(name) => {
                 if fields(object).count() > 1 {
                     bail!(
                         16410,
@@ -157,7 +158,13 @@ impl<'a> Parser<'a> {
             }
             Some(_) => {
                 for (name, value) in fields(object) {
-                    if name.starts_with('$') {
+                    if name.starts_with('$') && self.dialect == Dialect::Add {
+                        bail!(
+                            40181,
+                            "an expression specification must contain exactly one field, the name of the expression"
+                        );
+                    }
+                    if name.starts_with('$') && !is_allowed_dollar_name(name) {
                         bail!(16410, "FieldPath field names may not start with '$'");
                     }
                     self.field(&path, name, value)?;
@@ -165,6 +172,11 @@ impl<'a> Parser<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// A part of a reference: a field, and no operator, unless fields are added.
+    fn is_reference(&self, name: &str) -> bool {
+        self.dialect != Dialect::Add && is_allowed_dollar_name(name)
     }
 
     fn compute(&mut self, path: &[String], value: Ref<'_>) -> Result<()> {

@@ -3,15 +3,15 @@
 use bson::RawDocument;
 
 use super::operators::named;
-use super::tree::Tree;
+use super::tree::{Tree, wrapped};
 use crate::context::Context;
-use crate::error::{BAD_VALUE, Result, bail};
+use crate::error::{BAD_VALUE, QUERY_FEATURE_NOT_ALLOWED, Result, bail};
 use crate::expression::{ArrayOrder, sort_array_spec};
-use crate::filter::{Details, Node, parse_condition, parse_value_condition};
+use crate::filter::{Details, Node, Predicate, parse_condition, parse_value_condition};
+use crate::path::is_reference_part;
 use crate::pattern::Pattern;
 use crate::values::{
-    Ref, Value, array, array_as_object, as_double, as_integer, fields, is_number, items, owned_items, show,
-    type_name,
+    Ref, Value, array, as_double, as_integer, fields, is_number, items, owned_items, show, type_name,
 };
 
 /// A parsed `$push`.
@@ -173,9 +173,8 @@ pub(super) fn pop(path: &[String], tree: &mut Tree, first: bool) -> Result<()> {
 pub(super) enum Condition {
     /// Items that are objects with such fields.
     Fields(Box<Node>),
-    /// Items that pass by themselves.
+    /// Items that pass as a field would: an item that is an array, by its items too.
     Value(Box<Node>),
-    Pattern(Pattern),
     Equal(Value),
 }
 
@@ -183,15 +182,21 @@ impl Condition {
     pub(super) fn parse(value: Ref<'_>) -> Result<Condition> {
         Ok(match value {
             Ref::Document(object) => match fields(object).next() {
+                Some((name @ ("$expr" | "$jsonSchema"), _)) => {
+                    bail!(QUERY_FEATURE_NOT_ALLOWED, "{name} is not allowed in this context")
+                }
                 Some((name, _))
-                    if name.starts_with('$') && !["$and", "$or", "$nor", "$expr", "$not"].contains(&name) =>
+                    if name.starts_with('$')
+                        && !is_reference_part(name)
+                        && !["$and", "$or", "$nor", "$not", "$comment"].contains(&name) =>
                 {
                     Condition::Value(Box::new(parse_value_condition(object)?))
                 }
                 _ => Condition::Fields(Box::new(parse_condition(object)?)),
             },
             Ref::RegularExpression(regex) => {
-                Condition::Pattern(Pattern::new(regex.pattern.as_str(), regex.options.as_str())?)
+                let pattern = Pattern::new(regex.pattern.as_str(), regex.options.as_str())?;
+                Condition::Value(Box::new(Node::of_value(Predicate::Pattern(pattern))))
             }
             other => Condition::Equal(other.into()),
         })
@@ -201,16 +206,9 @@ impl Condition {
         match self {
             Condition::Fields(node) => match item {
                 Ref::Document(object) => node.matches(object, context, details),
-                Ref::Array(list) => {
-                    array_as_object(list).is_some_and(|object| node.matches(object, context, details))
-                }
                 _ => false,
             },
-            Condition::Value(node) => node.matches_value(item, context, details),
-            Condition::Pattern(pattern) => match item {
-                Ref::String(text) => pattern.is_match(text).unwrap_or(false),
-                item => pattern.is_same(item),
-            },
+            Condition::Value(node) => node.matches(&wrapped("", item), context, details),
             Condition::Equal(value) => context.equal(value.as_raw_bson_ref(), item),
         }
     }

@@ -7,8 +7,7 @@ use bson::{RawArray, RawDocument};
 use super::arrays::{Condition, Push};
 use super::operators::{BitChange, Change};
 use crate::error::{
-    BAD_VALUE, CONFLICTING_UPDATE, DOLLAR_PREFIXED, EMPTY_FIELD_NAME, FAILED_TO_PARSE, Result, TYPE_MISMATCH,
-    bail,
+    BAD_VALUE, CONFLICTING_UPDATE, EMPTY_FIELD_NAME, FAILED_TO_PARSE, Result, TYPE_MISMATCH, bail,
 };
 use crate::expression::Names;
 use crate::filter::Filter;
@@ -51,6 +50,11 @@ pub(super) fn operations(update: &RawDocument) -> Result<Vec<Operation>> {
     Ok(operations)
 }
 
+/// A part of a path that stands for items of an array.
+pub(super) fn is_positional(part: &str) -> bool {
+    part == "$" || (part.starts_with("$[") && part.ends_with(']'))
+}
+
 fn parse_path(dotted: &str) -> Result<Vec<String>> {
     if dotted.is_empty() {
         bail!(EMPTY_FIELD_NAME, "An empty update path is not valid.");
@@ -63,21 +67,13 @@ fn parse_path(dotted: &str) -> Result<Vec<String>> {
                 "The update path '{dotted}' contains an empty field name, which is not allowed."
             );
         }
-        let positional = part == "$" || (part.starts_with("$[") && part.ends_with(']'));
-        if at == 0 && positional {
+        if at == 0 && is_positional(part) {
             let what = if part == "$" {
                 "positional (i.e. '$')"
             } else {
                 "array filter identifier (i.e. '$[<id>]')"
             };
             bail!(BAD_VALUE, "Cannot have {what} element in the first position in path '{dotted}'");
-        }
-        if at == 0 && part.starts_with('$') {
-            bail!(
-                DOLLAR_PREFIXED,
-                "The dollar ($) prefixed field '{part}' in '{dotted}' is not allowed in the context of an update's \
-                 replacement document. Consider using an aggregation pipeline with $replaceWith."
-            );
         }
     }
     if parts.iter().filter(|part| *part == "$").count() > 1 {
@@ -142,7 +138,7 @@ fn rename(source: &[String], value: Ref<'_>) -> Result<Vec<String>> {
     }
     let target = parse_path(target)?;
     for path in [source, &target] {
-        if path.iter().any(|part| part.starts_with('$')) {
+        if path.iter().any(|part| is_positional(part)) {
             bail!(
                 BAD_VALUE,
                 "The source and target field for $rename may not be dynamic: {}",
@@ -279,20 +275,6 @@ pub(super) fn conflict_among(paths: &mut [&[String]]) -> Result<()> {
                 "Updating the path '{}' would create a conflict at '{}'",
                 second.join("."),
                 first.join(".")
-            );
-        }
-    }
-    Ok(())
-}
-
-/// A document that replaces another has no operators.
-pub(super) fn check_replacement(document: &RawDocument) -> Result<()> {
-    for (name, _) in fields(document) {
-        if name.starts_with('$') {
-            bail!(
-                DOLLAR_PREFIXED,
-                "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's \
-                 replacement document. Consider using an aggregation pipeline with $replaceWith."
             );
         }
     }

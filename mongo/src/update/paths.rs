@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bson::RawDocument;
 
 use super::operators::Change;
-use super::parse::{Operation, conflict_among};
+use super::parse::{Operation, conflict_among, is_positional};
 use super::tree::wrapped;
 use crate::context::Context;
 use crate::error::{BAD_VALUE, Result, bail};
@@ -31,7 +31,7 @@ pub(super) fn resolve<'a>(
         if matches!(operation.change, Change::SetOnInsert(_)) && !inserting {
             continue;
         }
-        if !operation.path.iter().any(|part| part.starts_with('$')) {
+        if !operation.path.iter().any(|part| is_positional(part)) {
             resolved.push((operation.path.clone(), operation));
             continue;
         }
