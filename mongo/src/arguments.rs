@@ -28,8 +28,6 @@ pub enum Kind {
     Object,
     /// A document of these fields.
     Fields(&'static [Argument]),
-    /// Documents of these fields.
-    List(&'static [Argument]),
     /// The name of an index or its key; code 9.
     Hint,
     /// An update; code 9.
@@ -124,22 +122,13 @@ impl Argument {
             (Kind::Text | Kind::TextOrNumber, RawBsonRef::String(_)) => Ok(()),
             (Kind::Text, _) => wrong("string"),
             (Kind::TextOrNumber, _) => wrong("[string, decimal, double, long, int]"),
-            (Kind::Array | Kind::List(_), value) if !matches!(value, RawBsonRef::Array(_)) => wrong("array"),
+            (Kind::Array, value) if !matches!(value, RawBsonRef::Array(_)) => wrong("array"),
             (Kind::Array, _) => Ok(()),
-            (Kind::List(table), RawBsonRef::Array(list)) => {
-                for item in list {
-                    match item? {
-                        RawBsonRef::Document(item) => check_fields(&name(), item, table)?,
-                        other => return Err(wrong_type(&name(), other, "object")),
-                    }
-                }
-                Ok(())
-            }
             (Kind::Object | Kind::Fields(_), value) if !matches!(value, RawBsonRef::Document(_)) => {
                 wrong("object")
             }
             (Kind::Fields(table), RawBsonRef::Document(document)) => check_fields(&name(), document, table),
-            (Kind::Object | Kind::Fields(_) | Kind::List(_), _) => Ok(()),
+            (Kind::Object | Kind::Fields(_), _) => Ok(()),
         }
     }
 }

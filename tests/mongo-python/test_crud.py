@@ -330,3 +330,51 @@ def test_a_tailable_cursor_skips_and_ends(database):
     capped.insert_many({"_id": n} for n in range(5))
     found = capped.find(cursor_type=CursorType.TAILABLE, skip=1, limit=2)
     assert [document["_id"] for document in found] == [1, 2] and not found.alive
+
+
+def test_bulk_write_of_a_client_checks_the_types_of_its_operations(client, collection):
+    """Drivers send the operations beside the command, where types are checked as inside of it."""
+    namespace = collection.full_name
+    inserts = [{"insert": 0, "document": {"_id": 1}}]
+    answer = client.admin.command("bulkWrite", 1, ops=inserts, nsInfo=[{"ns": namespace}])
+    assert answer["nInserted"] == 1
+    refused = [
+        ([{"update": 0, "filter": 5, "updateMods": {"$set": {"x": 1}}}], [{"ns": namespace}], 14),
+        ([{"delete": 0, "filter": {}, "multi": 1}], [{"ns": namespace}], 14),
+        ([{"delete": 0, "filter": {}, "bogus": 1}], [{"ns": namespace}], 40415),
+        (inserts, [{"ns": namespace, "bogus": 1}], 40415),
+        (inserts, [{}], 40414),
+    ]
+    for operations, namespaces, code in refused:
+        with pytest.raises(OperationFailure) as failure:
+            client.admin.command("bulkWrite", 1, ops=operations, nsInfo=namespaces)
+        assert failure.value.code == code
+    assert collection.count_documents({}) == 1
+
+
+def test_references_are_looked_up_as_object_mappers_do(collection):
+    """Beanie and Spring join over the `$id` of references, in a field and in arrays of them."""
+    other = collection.database[collection.name + "_authors"]
+    other.insert_many([{"_id": 7, "name": "a"}, {"_id": 8, "name": "b"}])
+    reference = DBRef(other.name, 7)
+    collection.insert_one({"_id": 1, "author": reference, "all": [reference, DBRef(other.name, 8)]})
+    joined = [
+        {"$lookup": {"from": other.name, "localField": "author.$id", "foreignField": "_id", "as": "one"}},
+        {"$lookup": {"from": other.name, "localField": "all.$id", "foreignField": "_id", "as": "many"}},
+        {"$project": {"one": "$one.name", "many": "$many.name"}},
+    ]
+    assert list(collection.aggregate(joined)) == [{"_id": 1, "one": ["a"], "many": ["a", "b"]}]
+    assert collection.count_documents({"all": {"$elemMatch": {"$id": 8}}}) == 1
+    assert collection.create_index("author.$id") == "author.$id_1"
+    other.drop()
+
+
+def test_a_box_finds_geojson_points_as_mongoengine_asks(collection):
+    """MongoEngine's `geo_within_box` over a field of GeoJSON points, with and without its index."""
+    collection.insert_many(
+        [{"_id": i, "at": {"type": "Point", "coordinates": [i, i]}} for i in range(4)]
+    )
+    box = {"at": {"$geoWithin": {"$box": [[0.5, 0.5], [2.5, 2.5]]}}}
+    assert [found["_id"] for found in collection.find(box).sort("_id")] == [1, 2]
+    collection.create_index([("at", "2dsphere")])
+    assert [found["_id"] for found in collection.find(box).sort("_id")] == [1, 2]

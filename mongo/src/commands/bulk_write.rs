@@ -35,18 +35,16 @@ pub const FIELDS: &[&str] = &[
     "cursor",
 ];
 
-/// Types of the arguments.
+/// Fields of an item of `nsInfo`.
+const NAMESPACE: &[Argument] = &[
+    must("ns", Kind::Text),
+    may("collectionUUID", Kind::Any),
+    may("encryptionInformation", Kind::Any),
+    may("isTimeseriesNamespace", Kind::Any),
+];
+
+/// Types of the arguments, but for `ops` and `nsInfo`, which drivers send beside the command's document.
 const ARGUMENTS: &[Argument] = &[
-    must("ops", Kind::Array),
-    must(
-        "nsInfo",
-        Kind::List(&[
-            must("ns", Kind::Text),
-            may("collectionUUID", Kind::Any),
-            may("encryptionInformation", Kind::Any),
-            may("isTimeseriesNamespace", Kind::Any),
-        ]),
-    ),
     may("ordered", Kind::Strict),
     may("errorsOnly", Kind::Strict),
     may("bypassDocumentValidation", Kind::Truth),
@@ -107,6 +105,7 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let errors_only = call.flag("errorsOnly")?;
     let mut namespaces = Vec::new();
     for info in &names {
+        check_fields("bulkWrite.nsInfo", info, NAMESPACE)?;
         let full = info.get_str("ns").unwrap_or_default();
         let (db, name) = full
             .split_once('.')
