@@ -1,9 +1,10 @@
 //! The contract every backend keeps: ordered bytes, snapshots, guarded atomic batches.
 //!
-//! The engine above reads a snapshot, decides, and commits one [`Batch`]. The batch carries *guards*: what the
-//! engine saw and relied on. It is applied whole if every guard still holds and not at all otherwise, so there
-//! are no locks and no borrowed iterators in this interface and it survives a network hop. [`Snapshot::sieve`] alone
-//! takes functions: they run in the process that reads, wherever the rows come from.
+//! The engine above reads a snapshot, decides, and commits one [`Batch`]. The batch carries *guards*: what
+//! the engine saw and relied on. It is applied whole if every guard still holds and not at all otherwise, so
+//! there are no locks and no borrowed iterators in this interface and it survives a network hop.
+//! [`Snapshot::sieve`] alone takes functions: they run in the process that reads, wherever the rows come
+//! from.
 //!
 //! ```text
 //!   get / snapshot ──▶ decide ──▶ commit(guards, puts, deletes, advances)
@@ -29,11 +30,11 @@
 //! *Stamps.* An advance also carries a `stamp` that may never go down along the sequence: a batch with a smaller
 //! one is refused as [`Error::Stale`](crate::Error::Stale). What the number means is the caller's business.
 //!
-//! What the background does to a store is in [`upkeep`](crate::upkeep), what other processes have to do with it in
-//! [`peers`](crate::peers); every store is both.
+//! What the background does to a store is in [`upkeep`](crate::upkeep), what other processes have to do with
+//! it in [`peers`](crate::peers); every store is both.
 //!
-//! Holds: `commit` is atomic and isolated; after `Ok` every later read sees it; with [`Urgency::Foreground`] and
-//! a durable configuration it also survives a crash.
+//! Holds: `commit` is atomic and isolated; after `Ok` every later read sees it; with [`Urgency::Foreground`]
+//! and a durable configuration it also survives a crash.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -156,7 +157,8 @@ impl Sieved {
     }
 }
 
-/// Whether a row is kept, by its key and its value. The last argument is false if [`MayHold`] has denied it already.
+/// Whether a row is kept, by its key and its value. The last argument is false if [`MayHold`] has denied it
+/// already.
 pub type Keep<'a> = dyn FnMut(&[u8], &[u8], bool) -> bool + Send + 'a;
 
 /// Whether bytes may hold, among other things, a value that is kept.
@@ -167,8 +169,8 @@ pub type MayHold<'a> = dyn Fn(&[u8]) -> bool + Sync + 'a;
 pub enum Expect {
     /// No value at this key.
     Absent,
-    /// A value whose first eight bytes, big-endian, are this number. The versions of a row that is guarded go up: who
-    /// relies on a lower one than is there has looked too early.
+    /// A value whose first eight bytes, big-endian, are this number. The versions of a row that is guarded go
+    /// up: who relies on a lower one than is there has looked too early.
     Version(u64),
 }
 
@@ -319,8 +321,8 @@ pub struct Stats {
 
 /// Ordered bytes with snapshots and guarded batches. See the module's head for what holds.
 ///
-/// Every method is required, here and in [`Upkeep`], [`Peers`] and [`Snapshot`]: a wrapper cannot forget one and have
-/// a default answer in place of the store inside.
+/// Every method is required, here and in [`Upkeep`], [`Peers`] and [`Snapshot`]: a wrapper cannot forget one
+/// and have a default answer in place of the store inside.
 pub trait Store: Upkeep + Peers {
     /// The latest value at `key`.
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>>>;
@@ -328,8 +330,8 @@ pub trait Store: Upkeep + Peers {
     /// The latest values at two keys of one slot, both of one moment.
     fn get_both<'a>(&'a self, keys: &'a [Key; 2]) -> BoxFuture<'a, Result<[Option<Bytes>; 2]>>;
 
-    /// The first rows of a range, at most so many, as they are now. For a range with few and small ones: unlike a
-    /// snapshot it holds nothing, and it is one question where a snapshot over a network is several.
+    /// The first rows of a range, at most so many, as they are now. For a range with few and small ones:
+    /// unlike a snapshot it holds nothing, and it is one question where a snapshot over a network is several.
     fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>>;
 
     /// A view of everything committed so far. Meant for one page of work: it holds back reclamation.
@@ -361,9 +363,9 @@ pub trait Snapshot: Send + Sync {
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>>;
 
-    /// The rows of such a page that are kept. For whoever looks at many to keep few: a store that has them in memory need
-    /// not hand out the others. One that has them side by side asks `may_hold` about many at once. The limit counts all
-    /// that are met.
+    /// The rows of such a page that are kept. For whoever looks at many to keep few: a store that has them in
+    /// memory need not hand out the others. One that has them side by side asks `may_hold` about many at
+    /// once. The limit counts all that are met.
     fn sieve<'a>(
         &'a self,
         range: &'a KeyRange,

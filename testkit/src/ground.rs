@@ -1,12 +1,13 @@
-//! What a test's engine stands on: an empty store of the kind the test asks for, and what is left of it when the engine
-//! is gone.
+//! What a test's engine stands on: an empty store of the kind the test asks for, and what is left of it when
+//! the engine is gone.
 //!
-//! The usual kind is [`Backend::Mirrored`], memory and files compared on every call: memory is strict about slots and
-//! asks a filter about every row, files have a row cache, blocks and tables, and a test that passes on both at once has
-//! met all of them. It costs some milliseconds for each new directory and under a millisecond for each commit.
+//! The usual kind is [`Backend::Mirrored`], memory and files compared on every call: memory is strict about
+//! slots and asks a filter about every row, files have a row cache, blocks and tables, and a test that passes
+//! on both at once has met all of them. It costs some milliseconds for each new directory and under a
+//! millisecond for each commit.
 //!
-//! Where [`postgres::ADDRESS`] names a server, every new ground is on it, whatever the test asks for: the same tests,
-//! unchanged, on another store.
+//! Where [`postgres::ADDRESS`] names a server, every new ground is on it, whatever the test asks for: the
+//! same tests, unchanged, on another store.
 //!
 //! Holds: a ground leaves no files behind.
 

@@ -1,12 +1,13 @@
 //! What tests of Mayfly share. Never part of the server.
 //!
-//! Over the seam of [`mayfly_storage::store::Store`] there are four wrappers, each a store itself: [`mirror`] runs
-//! two stores side by side, [`recorder`] writes down what is written, [`faulty`] fails on demand, and [`crash`]
-//! shows what a crash after each commit would leave.
+//! Over the seam of [`mayfly_storage::store::Store`] there are four wrappers, each a store itself: [`mirror`]
+//! runs two stores side by side, [`recorder`] writes down what is written, [`faulty`] fails on demand, and
+//! [`crash`] shows what a crash after each commit would leave.
 //!
-//! [`ground`] brings empty stores, mirrored if the test asks for nothing else, and [`postgres`] those on a real server.
-//! Above it, [`world`] is an engine whose store, clock and identifiers belong to the test; [`script`] and [`commands`]
-//! run tests that are text; [`model`] says what the engine must answer, and [`trace`] holds it to that.
+//! [`ground`] brings empty stores, mirrored if the test asks for nothing else, and [`postgres`] those on a
+//! real server. Above it, [`world`] is an engine whose store, clock and identifiers belong to the test;
+//! [`script`] and [`commands`] run tests that are text; [`model`] says what the engine must answer, and
+//! [`trace`] holds it to that.
 
 pub mod commands;
 pub mod crash;

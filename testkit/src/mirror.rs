@@ -1,11 +1,12 @@
 //! Two stores that must never differ.
 //!
-//! Every call is made on both and the answers are compared: values, pages row by row, what a sieve met and kept, errors
-//! by kind and by what they name. A difference panics with both answers. It proves a backend equal to the memory store
-//! under whatever runs above.
+//! Every call is made on both and the answers are compared: values, pages row by row, what a sieve met and
+//! kept, errors by kind and by what they name. A difference panics with both answers. It proves a backend
+//! equal to the memory store under whatever runs above.
 //!
-//! Between [`Upkeep::wither`] and the end of the sweep each store may show a withered row or not, and so may a snapshot
-//! that is older than the sweep. Such rows, and nothing else, are left out of the comparison ([`Tolerated`]).
+//! Between [`Upkeep::wither`] and the end of the sweep each store may show a withered row or not, and so may
+//! a snapshot that is older than the sweep. Such rows, and nothing else, are left out of the comparison
+//! ([`Tolerated`]).
 //!
 //! Holds: both stores see the same calls in the same order, whoever calls from wherever.
 
@@ -233,8 +234,8 @@ impl Snapshot for MirrorSnapshot {
         })
     }
 
-    /// The caller judges each row once, as the first store shows it. The second is given the same verdicts, has to meet
-    /// the same rows, and may not deny one that was kept.
+    /// The caller judges each row once, as the first store shows it. The second is given the same verdicts,
+    /// has to meet the same rows, and may not deny one that was kept.
     fn sieve<'a>(
         &'a self,
         range: &'a KeyRange,

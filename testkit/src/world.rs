@@ -1,12 +1,12 @@
 //! An engine with everything around it under the test's control: the store, the clock, the identifiers.
 //!
 //! ```text
-//!   World ──▶ Engine ──▶ Recorder ──▶ Ground: memory and files, mirrored | one of them | PostgreSQL | the test's own
+//!   World ──▶ Engine ──▶ Recorder ──▶ Ground: memory and files, mirrored (or see ground.rs)
 //!               └── AdjustableClock, frozen at START: it moves when the test says so
 //! ```
 //!
-//! Documents go in and come out as JSON text; `{"$date": seconds}` stands for a date. Nothing here decides anything
-//! about documents: it only saves tests from spelling out the engine's calls.
+//! Documents go in and come out as JSON text; `{"$date": seconds}` stands for a date. Nothing here decides
+//! anything about documents: it only saves tests from spelling out the engine's calls.
 //!
 //! Holds: no test on a world sleeps, reads the machine's clock or leaves files behind.
 
@@ -333,7 +333,8 @@ impl World {
         panic!("purge does not end");
     }
 
-    /// Has the store write what it holds in memory to its tables and compact them, so that what follows reads from there.
+    /// Has the store write what it holds in memory to its tables and compact them, so that what follows reads
+    /// from there.
     pub async fn compact(&self) {
         let (_, store) = self.open.as_ref().expect("a world is open while anybody can look at it");
         store.reclaim().await.expect("a store compacts");

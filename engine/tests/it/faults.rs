@@ -1,8 +1,9 @@
 //! Every place of a run where the store can fail.
 //!
-//! The run is made again and again, with the first, the second, the third … commit failing, until it comes through. A
-//! failed step says so and leaves nothing half-done: after opening the store again the check finds nothing and the
-//! documents are those of before the step, or those of after it. Then the run goes on to its end.
+//! The run is made again and again, with the first, the second, the third … commit failing, until it comes
+//! through. A failed step says so and leaves nothing half-done: after opening the store again the check finds
+//! nothing and the documents are those of before the step, or those of after it. Then the run goes on to its
+//! end.
 
 use std::sync::Arc;
 
@@ -52,8 +53,8 @@ async fn run(fault: Fault, calls: Calls, nth: u64) -> bool {
     reached
 }
 
-/// Names and rules are for their owners to change: who loses against another is told. (And the time horizon, which is
-/// written when time moves, has no guards: only a made-up conflict can hit it.)
+/// Names and rules are for their owners to change: who loses against another is told. (And the time horizon,
+/// which is written when time moves, has no guards: only a made-up conflict can hit it.)
 fn changes_catalog(step: &Step) -> bool {
     matches!(
         step,

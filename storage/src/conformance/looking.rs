@@ -1,5 +1,6 @@
-//! Promises about reads that a store may answer by a shorter way than a snapshot and a scan: two keys at once, the first
-//! rows of a range, and rows that pass a filter. The shorter way shows what the longer one does.
+//! Promises about reads that a store may answer by a shorter way than a snapshot and a scan: two keys at
+//! once, the first rows of a range, and rows that pass a filter. The shorter way shows what the longer one
+//! does.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub async fn get_both_keeps_order(store: Arc<dyn Store>) {
     }
 }
 
-/// Whatever was kept from an earlier read, two keys are read as they are now, after writes and deletes and after the
-/// store was put in order.
+/// Whatever was kept from an earlier read, two keys are read as they are now, after writes and deletes and
+/// after the store was put in order.
 pub async fn get_both_is_of_the_latest(store: Arc<dyn Store>) {
     let (record, counter) = (large("record"), small("counter"));
     let asked = [record.clone(), counter.clone()];
@@ -147,8 +148,8 @@ pub async fn a_sieve_keeps_rows_of_the_same_page(store: Arc<dyn Store>) {
     expect_invalid(snapshot.sieve(&nothing, Direction::Forward, rows(0), None, &mut |_, _, _| true).await);
 }
 
-/// Rows that a store has side by side, in blocks it asks about at once, and newer ones over them: a row that came
-/// after, changed or went is met as it is at the snapshot.
+/// Rows that a store has side by side, in blocks it asks about at once, and newer ones over them: a row that
+/// came after, changed or went is met as it is at the snapshot.
 pub async fn a_sieve_asks_about_old_and_new_rows(store: Arc<dyn Store>) {
     let mark = |number: usize| if number.is_multiple_of(97) { b'M' } else { b'-' };
     let value = |number: usize, mark: u8| [&[mark; 60][..], &number.to_be_bytes()].concat();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::store::COMMON_SLOT;
 
-/// A batch may rely on the version that a common row has, also when the floor was raised to it, and not on an older one.
+/// A batch may rely on the version that a common row has, also when the floor was raised to it, and not on an
+/// older one.
 pub async fn floors_let_present_versions_through(store: Arc<dyn Store>) {
     let rules = Key { slot: COMMON_SLOT, ..small("rules") };
     let slot = small("").slot;

@@ -76,7 +76,8 @@ pub async fn withered_rows_go(store: Arc<dyn Store>) {
     expect_get(store, &small("a5"), None).await;
 }
 
-/// From the announcement on a withered row may be there or not; the others are there, and after the sweep it is gone.
+/// From the announcement on a withered row may be there or not; the others are there, and after the sweep it
+/// is gone.
 pub async fn withered_rows_may_go_early(store: Arc<dyn Store>) {
     let value = |number: u64| [&[3][..], &number.to_be_bytes()].concat();
     let names: Vec<String> = (0..50).map(|number| format!("w{number:02}")).collect();
