@@ -3,8 +3,8 @@
 //!
 //! The usual kind is [`Backend::Mirrored`], memory and files compared on every call: memory is strict about
 //! slots and asks a filter about every row, files have a row cache, blocks and tables, and a test that passes
-//! on both at once has met all of them. It costs some milliseconds for each new directory and under a
-//! millisecond for each commit.
+//! on both at once has met all of them. A new directory and each commit cost more than
+//! memory alone would.
 //!
 //! Where [`postgres::ADDRESS`] names a server, every new ground is on it, whatever the test asks for: the
 //! same tests, unchanged, on another store.
