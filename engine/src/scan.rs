@@ -1,16 +1,19 @@
 //! Walks over living documents, page by page, resumable.
 //!
-//! A scan gives the container's slots one after the other; inside a slot it goes in the order of its access path. One of
-//! an index may go through all slots at once, in the order of the index ([`crate::Across::InOrder`]). Every
-//! page is one snapshot and one `now`; the position it leaves is a few bytes that any process can go on from.
+//! A scan gives the container's slots one after the other; inside a slot it goes in the order of its access
+//! path. One of an index may go through all slots at once, in the order of the index
+//! ([`crate::Across::InOrder`]). Every page is one snapshot and one `now`; the position it leaves is a few
+//! bytes that any process can go on from.
 //!
-//! An index that is not whole (being built, or lazy) is followed by a second leg over the feed, so an answer is never
-//! wrong, only slower. Which documents belong to which leg is settled when the scan comes to a slot, by their commits,
-//! and stays so while the index is built further between two pages.
+//! An index that is not whole (being built, or lazy) is followed by a second leg over the feed, so an answer
+//! is never wrong, only slower. Which documents belong to which leg is settled when the scan comes to a slot,
+//! by their commits, and stays so while the index is built further between two pages.
 //!
-//! A client that asks for no order gets the documents of a slot by birth, where they are few (`scan/by_birth.rs`).
+//! A client that asks for no order gets the documents of a slot by birth, where they are few
+//! (`scan/by_birth.rs`).
 //!
-//! A scan of entries gives what the index itself says about a document, without its record, wherever the key says all.
+//! A scan of entries gives what the index itself says about a document, without its record, wherever the key
+//! says all.
 
 mod by_birth;
 mod cores;
@@ -48,8 +51,8 @@ use crate::{
 };
 use walk::{WIDTH_MAX, Walk};
 
-/// Documents that the first page of a filtered walk looks at: enough to see whether few pass, so that threads may help with
-/// the rest.
+/// Documents that the first page of a filtered walk looks at: enough to see whether few pass, so that threads
+/// may help with the rest.
 const FIRST_ENTRIES: usize = 2048;
 
 /// A living document and where it was found.
@@ -129,8 +132,8 @@ impl Entry {
 /// What says that a document is not wanted, before all of it is looked at.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
-    /// By the values of its entry, one for each path of the index: the document is not even read. An entry that does
-    /// not hold the whole value is wanted.
+    /// By the values of its entry, one for each path of the index: the document is not even read. An entry
+    /// that does not hold the whole value is wanted.
     Entry(&'a (dyn Fn(&[DecodedValue]) -> bool + Sync)),
     /// By the document itself.
     Document(DocumentFilter<'a>),
@@ -141,8 +144,8 @@ pub enum Wanted<'a> {
 pub struct DocumentFilter<'a> {
     /// Whether a document is wanted.
     pub passes: &'a (dyn Fn(&RawDocument) -> bool + Sync),
-    /// Whether bytes that hold documents, whole, and other things may hold one that is wanted. Where many lie together this is
-    /// asked first.
+    /// Whether bytes that hold documents, whole, and other things may hold one that is wanted. Where many lie
+    /// together this is asked first.
     pub may_be_in: Option<&'a MayHold<'a>>,
 }
 
@@ -228,8 +231,8 @@ impl Engine {
         Ok(ScanPage { found: found.collect(), next, scanned, refused, refused_bytes })
     }
 
-    /// One page of the entries of an index on which the caller may rely. Entries in a row that say the same are one if
-    /// `merged` says so.
+    /// One page of the entries of an index on which the caller may rely. Entries in a row that say the same
+    /// are one if `merged` says so.
     #[expect(clippy::too_many_arguments, reason = "they are those of a scan, and one more")]
     pub async fn scan_entries(
         &self,
@@ -247,7 +250,8 @@ impl Engine {
         let (looks_up, across) = (!access.also.is_empty(), access.across);
         let access = Access::Index(access.clone());
         let opened = self.open(container, &access, now).await?;
-        // What is looked up for each document keeps documents apart, and so do the entries of other slots between them.
+        // What is looked up for each document keeps documents apart, and so do the entries of other slots
+        // between them.
         let is_apart = looks_up || across == Across::InOrder;
         let merged = if is_apart { Merged::No } else { merged };
         let walk = Walk { merged, ..opened.walk(&access, direction) };
@@ -258,9 +262,9 @@ impl Engine {
 
     async fn open(&self, container: &Container, access: &Access, now: Timestamp) -> Result<Opened> {
         let snapshot = self.store().snapshot().await?;
-        // After the snapshot: the entries of an index policy that has been replaced since the caller looked may be gone
-        // already, while one that came after the snapshot only finds its index not built yet. Likewise a document that
-        // does not fit the coverage is written after the coverage.
+        // After the snapshot: the entries of an index policy that has been replaced since the caller looked
+        // may be gone already, while one that came after the snapshot only finds its index not built yet.
+        // Likewise a document that does not fit the coverage is written after the coverage.
         let container = self.reload(container)?;
         if let Access::Index(access) = access {
             access.check(&container)?;

@@ -1,14 +1,15 @@
 //! Rankings by an index of words: what a query asks it for, and how the query goes on with the answer.
 //!
-//! ORDER BY RANK needs to know of every document how often it has the terms. An index knows without reading the texts. So
-//! a ranking says what it wants to know ([`Plan::ranking`]), is told about all texts at once ([`Plan::run_ranked`]) and
-//! about each as its document is pushed ([`RankedRun::push`]). The rows are those of a run that reads every text.
+//! ORDER BY RANK needs to know of every document how often it has the terms. An index knows without reading
+//! the texts. So a ranking says what it wants to know ([`Plan::ranking`]), is told about all texts at once
+//! ([`Plan::run_ranked`]) and about each as its document is pushed ([`RankedRun::push`]). The rows are those
+//! of a run that reads every text.
 //!
-//! ORDER BY VectorDistance likewise says what it wants to be near to ([`Plan::nearest`]), and so does a ranking that has
-//! distances among its scores ([`Plan::ranked_nearest`]).
+//! ORDER BY VectorDistance likewise says what it wants to be near to ([`Plan::nearest`]), and so does a
+//! ranking that has distances among its scores ([`Plan::ranked_nearest`]).
 //!
-//! Where only the first rows are wanted, not every document has to be pushed: [`Ranking::wanted`] says how many rows by
-//! each score are enough.
+//! Where only the first rows are wanted, not every document has to be pushed: [`Ranking::wanted`] says how
+//! many rows by each score are enough.
 
 use mayfly_value::{
     text::{Occurrences, Totals},
@@ -54,12 +55,14 @@ pub struct Nearest {
 }
 
 impl Plan {
-    /// What the rows have to be near to, if they are sorted by nothing but that, and an index may say which ones are.
+    /// What the rows have to be near to, if they are sorted by nothing but that, and an index may say which
+    /// ones are.
     pub fn nearest(&self, settings: &Settings) -> Option<Nearest> {
         self.nearest_path()?;
         let sort = self.bound().block.order.first()?;
         let nearest = nearest_of(&sort.key, settings)?;
-        // Where far rows come first, so do those without a distance; and where the settings do not know of the index.
+        // Where far rows come first, so do those without a distance; and where the settings do not know of
+        // the index.
         let is_nearest_first = match sort.direction {
             SortDirection::MostSimilar => {
                 !sort.key.counts_up(settings) || sort.key.is_indexed_distance(settings)
@@ -71,7 +74,8 @@ impl Plan {
         is_nearest_first.then_some(nearest)
     }
 
-    /// The names on the way to the vectors that [`Plan::nearest`] is about. None if the query asks for all to be compared.
+    /// The names on the way to the vectors that [`Plan::nearest`] is about. None if the query asks for all to
+    /// be compared.
     pub fn nearest_path(&self) -> Option<&[String]> {
         let block = &self.bound().block;
         let is_plain = self.is_of_documents() && block.rank.is_none() && !block.distinct;
@@ -81,7 +85,8 @@ impl Plan {
         }
     }
 
-    /// What the rows of a ranking have to be near to, for each score of vectors about which an index may say that.
+    /// What the rows of a ranking have to be near to, for each score of vectors about which an index may say
+    /// that.
     pub fn ranked_nearest(&self, settings: &Settings) -> Vec<Option<Nearest>> {
         let nearest = |score: &Score| match score {
             Score::Vector { distance } => nearest_of(distance, settings),
@@ -110,8 +115,8 @@ impl Plan {
             && block.sources.iter().all(|source| is_document(source.slot))
     }
 
-    /// What an index of words has to know to rank the rows; none if the query ranks nothing, or by something else than
-    /// such an index has.
+    /// What an index of words has to know to rank the rows; none if the query ranks nothing, or by something
+    /// else than such an index has.
     pub fn ranking(&self) -> Option<Ranking> {
         let (bound, block) = (self.bound(), &self.bound().block);
         let rank = block.rank.as_ref()?;
@@ -136,7 +141,8 @@ impl Plan {
         Some(Ranking { scores, wanted: wanted.and_then(|rows| usize::try_from(rows).ok()) })
     }
 
-    /// Starts a ranking whose texts are known by an index: `totals` for each score that [`Plan::ranking`] has a text for.
+    /// Starts a ranking whose texts are known by an index: `totals` for each score that [`Plan::ranking`] has
+    /// a text for.
     pub fn run_ranked<'p>(
         &'p self,
         context: Context<'p>,
@@ -189,8 +195,8 @@ pub struct RankedRun<'p> {
 }
 
 impl<'p> RankedRun<'p> {
-    /// Gives the query a document, in any order; `place` is where it comes in the order of documents, and `texts` says of
-    /// each score how often its text has the terms, if it has. Says whether it gave a row.
+    /// Gives the query a document, in any order; `place` is where it comes in the order of documents, and
+    /// `texts` says of each score how often its text has the terms, if it has. Says whether it gave a row.
     pub fn push(
         &mut self,
         document: &Document<'_>,

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{items, member, path_of};
 use crate::error::ApiError;
 
-/// The languages of the service. The numbers are what Windows knows them by: earlier SDKs send `1033`, and the service
-/// takes it.
+/// The languages of the service. The numbers are what Windows knows them by: earlier SDKs send `1033`, and
+/// the service takes it.
 const LANGUAGES: [(&str, &[i64]); 7] = [
     ("en-US", &[1033]),
     ("de-DE", &[1031]),

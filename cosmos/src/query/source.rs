@@ -22,7 +22,8 @@ use crate::{
     resource::{SYSTEM_PROPERTIES, SystemProperties},
 };
 
-/// Entries looked at for one page where few come of many: as many as a store reads at once without leaving its thread.
+/// Entries looked at for one page where few come of many: as many as a store reads at once without leaving
+/// its thread.
 const ALIKE_ROWS: usize = 1024;
 
 /// Where a query's documents come from.
@@ -157,8 +158,8 @@ impl Source<'_> {
         Ok(if is_sifted { items } else { self.sifted(items) })
     }
 
-    /// The same for a client that asks for no order: by birth where the documents of a slot are few, at most `births` of
-    /// them. Each such page is a walk over the slot, so it should be large.
+    /// The same for a client that asks for no order: by birth where the documents of a slot are few, at most
+    /// `births` of them. Each such page is a walk over the slot, so it should be large.
     pub async fn pull_unordered(
         &self,
         position: Option<Position>,

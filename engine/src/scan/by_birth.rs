@@ -1,11 +1,12 @@
 //! Documents of a slot in the order in which they were made, where they are few.
 //!
-//! Records lie by hash and id, and index entries by value. A client that asks for no order still expects the service's: by
-//! `_rid`, which is the order of birth. So a slot with few documents, or a walk that meets few, is read whole and sorted;
-//! a page keeps the lowest births after the one where the page before ended. A walk that meets many keeps its own order.
+//! Records lie by hash and id, and index entries by value. A client that asks for no order still expects the
+//! service's: by `_rid`, which is the order of birth. So a slot with few documents, or a walk that meets few,
+//! is read whole and sorted; a page keeps the lowest births after the one where the page before ended. A walk
+//! that meets many keeps its own order.
 //!
-//! Holds: the first page of a slot decides, and the position tells the following ones, so that all pages of a slot have one
-//! order. A page of births is one snapshot and one `now`.
+//! Holds: the first page of a slot decides, and the position tells the following ones, so that all pages of a
+//! slot have one order. A page of births is one snapshot and one `now`.
 
 use mayfly_storage::store::{Direction, PageLimit};
 
@@ -25,25 +26,27 @@ use crate::{
     record::Birth,
 };
 
-/// Documents of a slot that is sorted whole. Every page walks over all of them: with so many and pages of a hundred, a client
-/// that reads all of them waits about three times as long as for a walk by key, and with five times as many it would wait seven.
+/// Documents of a slot that is sorted whole. Every page walks over all of them: with so many and pages of a
+/// hundred, a client that reads all of them waits about three times as long as for a walk by key, and with
+/// five times as many it would wait seven.
 const SLOT_DOCUMENTS_MAX: i64 = 2000;
 
 /// And their bytes.
 const SLOT_BYTES_MAX: i64 = 16 << 20;
 
-/// Rows of a part of a larger slot that are sorted: looking for one more than these takes less than a millisecond. Also
-/// where rows come from a server, which takes longer for each.
+/// Rows of a part of a larger slot that are sorted: looking for one more than these takes less than a
+/// millisecond. Also where rows come from a server, which takes longer for each.
 const PART_ROWS_MAX: usize = 500;
 
 /// Rows of a walk that are read at a time.
 const ROWS: usize = 1024;
 
 impl Engine {
-    /// One page of living documents of one slot, by birth: those after `position`, or of the first slot of `access`.
+    /// One page of living documents of one slot, by birth: those after `position`, or of the first slot of
+    /// `access`.
     ///
-    /// None if the position is not one of a walk by birth: it is in the middle of another walk, or at the start of a
-    /// slot where `access` meets too many documents to sort them.
+    /// None if the position is not one of a walk by birth: it is in the middle of another walk, or at the
+    /// start of a slot where `access` meets too many documents to sort them.
     pub async fn scan_by_birth(
         &self,
         container: &Container,
@@ -98,7 +101,8 @@ impl Engine {
         Ok(Some(ScanPage { found, next, scanned, refused, refused_bytes }))
     }
 
-    /// One page of all living documents in a range of hashes: slot after slot, each by birth where it has few.
+    /// One page of all living documents in a range of hashes: slot after slot, each by birth where it has
+    /// few.
     pub async fn list(
         &self,
         container: &Container,

@@ -185,7 +185,8 @@ impl<'p> Stage<'p> {
         Ok(out)
     }
 
-    /// Whether the next row is given, which is the document itself: OFFSET and LIMIT are all that is left to say so.
+    /// Whether the next row is given, which is the document itself: OFFSET and LIMIT are all that is left to
+    /// say so.
     pub(crate) fn gives(&mut self) -> bool {
         !self.is_done() && self.tail.admits()
     }
@@ -423,11 +424,11 @@ fn directions(block: &Block) -> Vec<Direction> {
 enum KeyForm {
     /// It is that.
     Plain,
-    /// A distance that grows as vectors differ. Rows are sorted by its negative, downwards: the nearest come first, and
-    /// what an index does not list because it has no distance comes last.
+    /// A distance that grows as vectors differ. Rows are sorted by its negative, downwards: the nearest come
+    /// first, and what an index does not list because it has no distance comes last.
     Negative,
-    /// The same where no index lists the vectors. The service sorts such distances upwards, and what is undefined comes
-    /// before every number.
+    /// The same where no index lists the vectors. The service sorts such distances upwards, and what is
+    /// undefined comes before every number.
     NegativeOrFirst,
 }
 

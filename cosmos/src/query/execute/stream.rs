@@ -1,9 +1,9 @@
 //! Queries that give every document's rows at once.
 //!
-//! As in the service, a page has rows of one partition key range, and every range has a page: also one without rows. Not
-//! so where OFFSET leaves rows out: the service leaves such a query to the client, whose pages are those of the rows that
-//! it gives. The rows of a range come in the order in which their documents were made, where those are few
-//! (`Engine::scan_by_birth`).
+//! As in the service, a page has rows of one partition key range, and every range has a page: also one
+//! without rows. Not so where OFFSET leaves rows out: the service leaves such a query to the client, whose
+//! pages are those of the rows that it gives. The rows of a range come in the order in which their documents
+//! were made, where those are few (`Engine::scan_by_birth`).
 
 use mayfly_engine::{PageLimit, Position};
 
@@ -23,7 +23,8 @@ use crate::{
 /// Documents one page may look at before it answers with what it has.
 const DOCUMENTS_MAX: usize = 200_000;
 
-/// Documents that are taken at a time in the order of birth, where those that were taken first did not fill the page.
+/// Documents that are taken at a time in the order of birth, where those that were taken first did not fill
+/// the page.
 const BIRTHS_MAX: usize = 10_000;
 
 /// Their bytes.

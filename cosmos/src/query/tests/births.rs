@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 
 use super::{Asked, Dice, delete, put};
 
-/// Documents in an order that is neither that of their ids nor of their values: some replaced, some deleted, some expired,
-/// some made anew. The ids that are left, in the order in which they were made.
+/// Documents in an order that is neither that of their ids nor of their values: some replaced, some deleted,
+/// some expired, some made anew. The ids that are left, in the order in which they were made.
 async fn world(dice: &mut Dice, slots: u32, documents: u64) -> (World, Vec<u64>) {
     let world = World::new(Backend::Memory).await;
     let mut definition = definition("c", "/p");
@@ -113,7 +113,8 @@ async fn a_list_of_documents_is_in_the_same_order() {
     }
 }
 
-/// Above the bound the order is that of the walk; no row is lost or given twice when the number passes it between two pages.
+/// Above the bound the order is that of the walk; no row is lost or given twice when the number passes it
+/// between two pages.
 #[tokio::test]
 async fn a_slot_that_grows_between_pages_keeps_its_order() {
     let world = World::new(Backend::Memory).await;

@@ -187,8 +187,8 @@ async fn rows(world: &World, text: &str) -> (Vec<String>, usize) {
     (page.rows.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()).collect(), page.scanned)
 }
 
-/// Distances that grow are sorted upwards, and what is undefined comes before every number: as in the service, where no
-/// index lists the vectors. With DISTINCT, too.
+/// Distances that grow are sorted upwards, and what is undefined comes before every number: as in the
+/// service, where no index lists the vectors. With DISTINCT, too.
 #[tokio::test]
 async fn what_has_no_euclidean_distance_comes_first_where_no_index_lists_the_vectors() {
     let world = World::new(Backend::Memory).await;
@@ -243,8 +243,8 @@ async fn explanations_name_the_index() {
     }
 }
 
-/// The index is asked where there are many documents, also behind a condition, by the distance of the policy; and where
-/// the filter refuses the nearest, the others are found all the same.
+/// The index is asked where there are many documents, also behind a condition, by the distance of the policy;
+/// and where the filter refuses the nearest, the others are found all the same.
 #[tokio::test]
 async fn few_of_many_documents_are_read() {
     let world = World::new(Backend::Mirrored).await;
