@@ -4,8 +4,9 @@
 //! percent-decoded once, after splitting: an encoded slash stays inside its segment. `address` gives the
 //! segments a meaning, `auth` signs them; both start from the same `Path`, so they cannot disagree.
 //!
-//! The protocol has no query strings but that of replica addresses. An item's id may have a question mark, which the SDK
-//! for JavaScript does not encode: so what follows one in the path of an item is the rest of its id.
+//! The protocol has no query strings but that of replica addresses. An item's id may have a question mark,
+//! which the SDK for JavaScript does not encode: so what follows one in the path of an item is the rest of
+//! its id.
 //!
 //! Holds: no segment is empty, and raw and decoded segments correspond one to one.
 
@@ -33,7 +34,8 @@ pub struct Path<'a> {
 pub struct NotUtf8;
 
 impl<'a> Path<'a> {
-    /// Splits and decodes; a query string, if still attached, is left out, unless it is the rest of an item's id.
+    /// Splits and decodes; a query string, if still attached, is left out, unless it is the rest of an item's
+    /// id.
     pub fn parse(target: &'a str) -> Result<Path<'a>, NotUtf8> {
         let mut path = target.trim_matches('/');
         let mut raw = Vec::with_capacity(SEGMENTS);

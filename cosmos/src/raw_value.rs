@@ -1,7 +1,7 @@
 //! JSON members whose value may be null, told from members that are not there.
 //!
-//! A query parameter or a patch value of null is a value. serde reads an `Option` that is null as `None`, as if the
-//! member were missing, so such members are read by [`some_value`].
+//! A query parameter or a patch value of null is a value. serde reads an `Option` that is null as `None`, as
+//! if the member were missing, so such members are read by [`some_value`].
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

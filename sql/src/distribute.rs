@@ -93,8 +93,8 @@ impl Query {
         rewrite::distribute(tree, bound, settings).map(Distribution::Merge)
     }
 
-    /// The text of a sorted query for one range, without its filter; none if this is another query. Clients resume a
-    /// sorted query with a further condition in its filter, which makes it no other query.
+    /// The text of a sorted query for one range, without its filter; none if this is another query. Clients
+    /// resume a sorted query with a further condition in its filter, which makes it no other query.
     pub fn without_resume_filter(&self) -> Option<String> {
         rewrite::without_resume_filter(self.tree())
     }

@@ -14,8 +14,9 @@ use serde_json::json;
 use super::{Answer, documents::with_session};
 use crate::{call::Call, error::ApiError, headers, http_date, reply::Reply, resource};
 
-/// The wire format in which every item of a feed comes in an envelope with its metadata. The log of all versions has it
-/// always, the latest-version feed for clients that ask for it: their change feed processors read nothing else.
+/// The wire format in which every item of a feed comes in an envelope with its metadata. The log of all
+/// versions has it always, the latest-version feed for clients that ask for it: their change feed processors
+/// read nothing else.
 const ENVELOPES: &str = "2021-09-15";
 
 /// `GET …/docs` with `A-IM`

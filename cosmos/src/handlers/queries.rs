@@ -85,8 +85,8 @@ fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiEr
         return Ok(());
     }
     let ranges = QueryRanges::of(container, &request.plan);
-    // A filter on the partition key brings a sorted query to one range. An aggregate or a DISTINCT the service leaves to the
-    // client even so.
+    // A filter on the partition key brings a sorted query to one range. An aggregate or a DISTINCT the
+    // service leaves to the client even so.
     let info = request.plan.info();
     let merges = !info.aggregates.is_empty() || info.distinct != DistinctType::None;
     if ranges != QueryRanges::All && ranges.is_within_one(container) && !merges {
@@ -107,8 +107,8 @@ fn leave_to_client(container: &Container, request: &Request) -> Result<(), ApiEr
 
 /// `POST …/docs` that asks for a query plan
 ///
-/// The plan says all that the query does, however many ranges there are: clients ask for it to check the query, or to
-/// resume it by themselves. What is wrong with the text is said here.
+/// The plan says all that the query does, however many ranges there are: clients ask for it to check the
+/// query, or to resume it by themselves. What is wrong with the text is said here.
 pub async fn plan(call: &Call<'_>) -> Answer {
     let name = call.address.container().ok_or_else(ApiError::internal)?;
     let place = call.owner(name)?;
@@ -116,8 +116,8 @@ pub async fn plan(call: &Call<'_>) -> Answer {
     let request = Request::of_items(call.body, container).map_err(not_planned)?;
     let ranges = QueryRanges::of(container, &request.plan);
     let plan = match distribution(call, &request) {
-        // What the client cannot run by itself is answered whole by the range that has all it can find. Not for one that
-        // was sent here: it would be sent here again.
+        // What the client cannot run by itself is answered whole by the range that has all it can find. Not
+        // for one that was sent here: it would be sent here again.
         Err(_) if ranges.is_within_one(container) && !merges_itself(call)? => {
             plan::passed_on(&request, &ranges)
         }

@@ -103,9 +103,9 @@ const NO_INDEX: u8 = 0x3F;
 /// An index is used that the filter says nothing about, because it holds what the query reads.
 const COVERING: u8 = 0x3E;
 
-/// The choice of a page, for the page after it whose filter is another one. A number may mean another index then, so
-/// only a walk in the order of the query is kept: it does not depend on the filter. Rows with equal sort keys go the same
-/// way as before.
+/// The choice of a page, for the page after it whose filter is another one. A number may mean another index
+/// then, so only a walk in the order of the query is kept: it does not depend on the filter. Rows with equal
+/// sort keys go the same way as before.
 pub fn with_another_filter(choice: u8) -> u8 {
     if choice & IN_ORDER != 0 { choice } else { NO_INDEX }
 }

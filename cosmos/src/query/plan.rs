@@ -1,8 +1,8 @@
 //! Query plans: what a client is told so that it can run a query over several partition key ranges.
 //!
-//! The server can answer every query whole, and does for clients that send the query itself. A plan is for those that run
-//! it range by range. It leaves the client nothing to do only where the client could not do it and one range has all that
-//! the query can find.
+//! The server can answer every query whole, and does for clients that send the query itself. A plan is for
+//! those that run it range by range. It leaves the client nothing to do only where the client could not do it
+//! and one range has all that the query can find.
 
 use mayfly_sql::{Distribution, Feature, HybridInfo, MergeInfo, ast::Direction, plan_info::DistinctType};
 use serde_json::{Map, Value, json};

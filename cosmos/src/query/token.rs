@@ -14,11 +14,12 @@
 //! or went meanwhile; if the place is too long for a token, after that row, which must still be there then. Only a
 //! query that cannot be divided is run again whole, and goes on after the last row that is left of those it gave.
 //!
-//! A query of one range or partition key gets the token itself. One that the server runs over all ranges gets it in the form
-//! that the service's gateway gives it: a JSON array with the token and the range of keys that it is of.
+//! A query of one range or partition key gets the token itself. One that the server runs over all ranges gets
+//! it in the form that the service's gateway gives it: a JSON array with the token and the range of keys that
+//! it is of.
 //!
-//! Holds: a token has less than 1 KB, belongs to one query, and means the same after a restart. The one difference that
-//! a query may have is the filter that a client resumes a sorted query of a range with.
+//! Holds: a token has less than 1 KB, belongs to one query, and means the same after a restart. The one
+//! difference that a query may have is the filter that a client resumes a sorted query of a range with.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bson::{RawDocument, RawDocumentBuf, raw::CStr};

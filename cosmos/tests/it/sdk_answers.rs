@@ -1,4 +1,5 @@
-//! Answers that an SDK builds on: the requests are written as SDKs send them, the answers are as the service gives them.
+//! Answers that an SDK builds on: the requests are written as SDKs send them, the answers are as the service
+//! gives them.
 
 use serde_json::{Value, json};
 

@@ -66,8 +66,8 @@ impl KeyDefinition {
         Ok(())
     }
 
-    /// Refuses paths that a new container may not have: the service takes blanks in a quoted name only. Containers that
-    /// exist keep their paths.
+    /// Refuses paths that a new container may not have: the service takes blanks in a quoted name only.
+    /// Containers that exist keep their paths.
     pub fn validate_new(&self) -> Result<(), PartitionKeyError> {
         self.validate()?;
         for path in &self.paths {
