@@ -48,8 +48,8 @@ impl Call<'_> {
         range.map(|range| range.id).ok_or_else(ApiError::internal)
     }
 
-    /// The slot a scope lies in, whose change feed is read. Ranges that came of one are in one slot, so a position in
-    /// the feed of that one holds for all of them.
+    /// The slot a scope lies in, whose change feed is read. Ranges that came of one are in one slot, so a
+    /// position in the feed of that one holds for all of them.
     pub fn slot_of_scope(&self, container: &Container, scope: &HashRange) -> Result<u16, ApiError> {
         let slots = scope.slots(container);
         match slots[..] {

@@ -1,12 +1,14 @@
 //! Partition key ranges: which keys clients take together, and how a range splits while it is used.
 //!
-//! A range lies in one slot. A new container has a range for each slot; when more are called for, the widest ranges are
-//! halved, by one change of the container's row. No document moves: a slot keeps its documents in the order of their
-//! hashes, so a range is an interval of them, and whatever reads a range reads its slot within that interval. The
-//! ranges of a slot share its sequence. So what a client holds of a range (a continuation, a position in the change
-//! feed, a session token) goes on to mean the same in the ranges that came of it.
+//! A range lies in one slot. A new container has a range for each slot; when more are called for, the widest
+//! ranges are halved, by one change of the container's row. No document moves: a slot keeps its documents in
+//! the order of their hashes, so a range is an interval of them, and whatever reads a range reads its slot
+//! within that interval. The ranges of a slot share its sequence. So what a client holds of a range (a
+//! continuation, a position in the change feed, a session token) goes on to mean the same in the ranges that
+//! came of it.
 //!
-//! Holds: ranges tile the space of keys in order, no range crosses a slot's bound, and an id is never used again.
+//! Holds: ranges tile the space of keys in order, no range crosses a slot's bound, and an id is never used
+//! again.
 
 use std::sync::Arc;
 
@@ -114,7 +116,8 @@ impl Ranges {
         self.list.len() > self.bounds.len()
     }
 
-    /// The rows of `count` ranges: the widest are halved until there are so many, or nothing is left to halve.
+    /// The rows of `count` ranges: the widest are halved until there are so many, or nothing is left to
+    /// halve.
     fn split(&self, definition: &KeyDefinition, count: usize, now: Timestamp) -> Vec<RangeRow> {
         struct Piece<'r> {
             of: &'r PartitionKeyRange,
@@ -135,7 +138,8 @@ impl Ranges {
             let lower = HashRange { start: keys.start.clone(), end: Some(middle) };
             pieces.splice(at..=at, [piece(of, lower), piece(of, upper)]);
         }
-        // The youngest ranges are there as long as they have not split, so the highest of them is the highest ever.
+        // The youngest ranges are there as long as they have not split, so the highest of them is the highest
+        // ever.
         let highest = |number: fn(&PartitionKeyRange) -> u32| self.list.iter().map(number).max();
         let mut next_id = highest(|range| range.id).map_or(0, |id| id + 1);
         let generation = highest(|range| range.generation).unwrap_or(0) + 1;
@@ -192,8 +196,8 @@ impl HashRange {
 }
 
 impl Engine {
-    /// Splits ranges until a container has `count` of them: one small write, whatever the container holds. It never has
-    /// fewer than before.
+    /// Splits ranges until a container has `count` of them: one small write, whatever the container holds. It
+    /// never has fewer than before.
     pub async fn split_ranges(
         &self,
         container: &Container,
@@ -280,8 +284,8 @@ mod tests {
     }
 
     proptest! {
-        /// However often a container's ranges split: they tile the space, each in one slot; each key is in one, which
-        /// came of the one it was in before; and no id comes again.
+        /// However often a container's ranges split: they tile the space, each in one slot; each key is in
+        /// one, which came of the one it was in before; and no id comes again.
         #[test]
         fn ranges_tile_the_space_however_they_split(
             version in 1_u8..=2,

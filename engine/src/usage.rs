@@ -84,8 +84,8 @@ impl Engine {
         })
     }
 
-    /// The living documents of a partition key range at `now`. The sums are kept by slot, so those of a slot that has
-    /// several ranges are counted out.
+    /// The living documents of a partition key range at `now`. The sums are kept by slot, so those of a slot
+    /// that has several ranges are counted out.
     pub async fn range_usage(
         &self,
         container: &Container,

@@ -382,13 +382,18 @@ proptest! {
 
     /// What is halved is cut between its ends, into parts as wide as each other or nearly so.
     #[test]
-    fn halves_lie_within(definition in any_definition(), slots in 1_u32..50, turns in prop::collection::vec(any::<bool>(), 0..20)) {
+    fn halves_lie_within(
+        definition in any_definition(),
+        slots in 1_u32..50,
+        turns in prop::collection::vec(any::<bool>(), 0..20),
+    ) {
         let bounds = definition.slot_bounds(slots);
         let (mut start, mut end) = (bounds[0].clone(), bounds.get(1).cloned());
         for upper in turns {
             let Some(middle) = definition.middle(&start, end.as_ref()) else { break };
             prop_assert!(start < middle && end.as_ref().is_none_or(|end| middle < *end));
-            let (low, high) = (definition.width(&start, Some(&middle)), definition.width(&middle, end.as_ref()));
+            let low = definition.width(&start, Some(&middle));
+            let high = definition.width(&middle, end.as_ref());
             prop_assert!(low.abs_diff(high) <= 1);
             prop_assert_eq!(low + high, definition.width(&start, end.as_ref()));
             if upper { start = middle } else { end = Some(middle) }

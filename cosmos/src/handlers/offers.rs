@@ -154,7 +154,8 @@ pub async fn replace(call: &Call<'_>) -> Answer {
     let ranges = Throughput(next.clone()).least_ranges();
     let offer =
         call.engine.replace_kept(KeptKind::Offer, &offer, NAME, next, call.if_match()?, call.now).await?;
-    // After the offer, so that a request that is refused splits nothing; one that is sent again goes on from here.
+    // After the offer, so that a request that is refused splits nothing; one that is sent again goes on from
+    // here.
     if let Ok(container) = call.engine.container_by_id(offer.owner) {
         call.engine.split_ranges(&container, ranges, call.now).await?;
     }

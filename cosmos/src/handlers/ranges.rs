@@ -1,8 +1,8 @@
 //! Partition key ranges, as SDKs route by them.
 //!
 //! SDKs read them as a feed and ask again with the etag until they are told that nothing is new; a server that never
-//! says so keeps them waiting for ever. A client that finds its range gone asks with the etag it has, and is told the
-//! ranges that came since: their parents say which of its own are no more.
+//! says so keeps them waiting for ever. A client that finds its range gone asks with the etag it has, and is
+//! told the ranges that came since: their parents say which of its own are no more.
 
 use hyper::StatusCode;
 use mayfly_engine::Container;

@@ -89,7 +89,8 @@ async fn raising_throughput_splits_ranges_and_lowering_it_merges_none() {
         bounds,
         [(&json!(""), &json!("10")), (&json!("10"), &json!("20")), (&json!("20"), &json!("FF"))]
     );
-    // A client that knows the ranges before is told what came since, and one that does not ask for that all of them.
+    // A client that knows the ranges before is told what came since, and one that does not ask for that all
+    // of them.
     let news = account.get(RANGES, &[INCREMENTAL, ("If-None-Match", &etag)]).await.ok();
     assert_eq!(shown(&news), children);
     assert_eq!(shown(&account.get(RANGES, &[("If-None-Match", &etag)]).await.ok()), shown(&whole));

@@ -540,9 +540,10 @@ impl Page {
     }
 }
 
-/// Moves a cut position that lies before all of a range of records to the range's start, and says whether anything can
-/// follow. The range may be a part of the one that the position is of: a partition key range that has split since. A
-/// row is looked for by its digest, and it is not there to be found in the other part.
+/// Moves a cut position that lies before all of a range of records to the range's start, and says whether
+/// anything can follow. The range may be a part of the one that the position is of: a partition key range
+/// that has split since. A row is looked for by its digest, and it is not there to be found in the other
+/// part.
 fn meets(range: &KeyRange, after: &mut After, direction: Direction) -> bool {
     let After::Cut(key, ..) = &*after else { return true };
     let cut = [range.start.get(..PREFIX_LEN).unwrap_or_default(), key].concat();

@@ -1,5 +1,5 @@
-//! Partition key ranges: they share out a container exactly, before and after they split, whichever way it is read; and
-//! what was begun in a range goes on in those that came of it.
+//! Partition key ranges: they share out a container exactly, before and after they split, whichever way it is
+//! read; and what was begun in a range goes on in those that came of it.
 
 use std::{ops::Bound, sync::Arc};
 

@@ -1,8 +1,8 @@
 //! Slots: the space of effective keys cut into equal parts, and parts of it halved.
 //!
-//! V2 hashes fill the space from `00` to `40`, 126 bits of a key's first sixteen bytes. V1 keys begin with an encoded
-//! number, the hash; its 32 bits are cut, and the bounds are encoded numbers. A key's *point* is where it stands among
-//! the hashes of its version.
+//! V2 hashes fill the space from `00` to `40`, 126 bits of a key's first sixteen bytes. V1 keys begin with an
+//! encoded number, the hash; its 32 bits are cut, and the bounds are encoded numbers. A key's *point* is
+//! where it stands among the hashes of its version.
 //!
 //! Holds: `slot_of` is the last bound that is not greater than the key, comparing bytes.
 
@@ -97,14 +97,15 @@ impl KeyDefinition {
     }
 }
 
-/// Hashes of each slot but the last, which may have some more. A power of two divides all hashes; other numbers divide
-/// the highest hash, as the service does, so that clients see its bounds.
+/// Hashes of each slot but the last, which may have some more. A power of two divides all hashes; other
+/// numbers divide the highest hash, as the service does, so that clients see its bounds.
 fn step(hashes: u128, slots: u32) -> u128 {
     let slots = slots.max(1);
     if slots.is_power_of_two() { hashes / u128::from(slots) } else { (hashes - 1) / u128::from(slots) }
 }
 
-/// The first bytes of a key as a number; missing ones count as zeros, and what lies beyond all hashes as the end.
+/// The first bytes of a key as a number; missing ones count as zeros, and what lies beyond all hashes as the
+/// end.
 fn point_v2(key: &Epk) -> u128 {
     let mut first = [0; HASH_LEN];
     for (place, byte) in first.iter_mut().zip(&key.0) {
