@@ -14,7 +14,6 @@ use mayfly_storage::{
 use mayfly_value::path::Path;
 
 use crate::{
-    changes::unique_row_owner,
     clock::Timestamp,
     collection,
     collection::IndexRule,
@@ -26,6 +25,7 @@ use crate::{
     purge::Pace,
     record::Record,
     ttl::DefaultTtl,
+    write::unique_row_owner,
 };
 
 /// Documents given their entries in one batch.

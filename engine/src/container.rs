@@ -227,6 +227,11 @@ impl Container {
         }
     }
 
+    /// Whether documents have unique rows.
+    pub(crate) fn has_unique_rows(&self) -> bool {
+        !self.unique_keys.is_empty() || self.secondaries.iter().any(|index| index.rule.unique)
+    }
+
     /// The name of the index that a unique row belongs to.
     pub(crate) fn index_of_row(&self, row: &Key) -> String {
         let number = row.bytes.get(PREFIX_LEN..PREFIX_LEN + 4).map(|bytes| be_u64(bytes) as u32);

@@ -14,7 +14,6 @@
 mod access;
 mod aside;
 mod catalog;
-mod changes;
 pub mod charge;
 mod check;
 pub mod clock;
@@ -22,7 +21,6 @@ pub mod collection;
 mod collection_count;
 mod collection_index;
 mod collection_walk;
-mod commit;
 mod container;
 mod coverage;
 mod definition;
@@ -70,7 +68,6 @@ pub use clock::{AdjustableClock, Clock, SystemClock, Timestamp};
 pub use collection_count::Repeats;
 pub use collection_index::IndexRefused;
 pub use collection_walk::{CollectionPage, CollectionRange};
-pub use commit::Pending;
 pub use container::{Container, IndexState, Partition};
 pub use definition::{CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, ROOT_PATTERN};
 pub use engine::{Builder, Engine};
@@ -102,5 +99,6 @@ pub use usage::{Amount, Usage};
 pub use view::View;
 pub use watch::Watched;
 pub use write::{
-    Decide, Decision, Effect, InvalidTtl, Modify, Operation, Outcome, Receipt, Refused, Transaction,
+    Decide, Decision, Effect, InvalidTtl, Modify, Operation, Outcome, Part, Receipt, Refused, Results,
+    StatementList, Statements, Transaction, UniqueRow,
 };

@@ -29,7 +29,6 @@ use mayfly_storage::{
 };
 
 use crate::{
-    changes::{Change, Changes, Felled},
     clock::Timestamp,
     container::Container,
     engine::Engine,
@@ -39,6 +38,7 @@ use crate::{
     log::Event,
     record::Record,
     ttl::Cuts,
+    write::{BatchBuilder, Change, Felled},
 };
 pub use mass::MASS;
 use mass::{Mass, left_by};
@@ -420,10 +420,10 @@ impl Removal<'_> {
             victims.iter().filter(is_read).map(|document| self.shard.record(document)).collect();
         let mut records = self.snapshot.get_many(&keys).await?.into_iter();
         let mut changes = match self.reliance {
-            Reliance::Records => Changes::new(self.container, self.shard),
+            Reliance::Records => BatchBuilder::new(self.container, self.shard),
             Reliance::Slot => {
                 let no_writes = Ground::guard(self.shard, Family::Counter, self.ground.writes);
-                Changes::relying_on(self.container, self.shard, no_writes)
+                BatchBuilder::relying_on(self.container, self.shard, no_writes)
             }
         };
         let (mut documents, mut bytes) = (0, 0);
@@ -447,7 +447,12 @@ impl Removal<'_> {
             }
             match felled {
                 Some(felled) => changes.fell(document, &Felled { record: Some(record), ..felled })?,
-                None => drop(changes.add(&Change { document, before: Some(&record), after: None })?),
+                None => drop(changes.add(&Change {
+                    document,
+                    before: Some(&record),
+                    after: None,
+                    after_unique: None,
+                })?),
             }
         }
         if documents == 0 {

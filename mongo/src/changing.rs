@@ -21,7 +21,7 @@ use crate::{
     sort::SortPattern,
     update::Update,
     validation::Validator,
-    writer::{Change, Decide, Done, Statement, Target, Writer},
+    writer::{Change, Decide, Done, Order, Statement, Target, Writer},
 };
 
 /// What to do with what is found.
@@ -213,10 +213,9 @@ impl ChangeStatement<'_> {
     }
 
     async fn change(&self, target: Target) -> Result<Changed> {
-        let statements: Vec<Statement> = self.statement.iter().cloned().collect();
-        let done = self.writer.decide(&[(target, self.decision())], &statements).await;
+        let done = self.writer.decide_one(target, self.decision(), self.statement.as_ref()).await?;
         let mut changed = Changed::default();
-        done.map_err(|(_, failure)| failure)?.iter().for_each(|one| changed.add(one));
+        changed.add(&done);
         Ok(changed)
     }
 
@@ -232,17 +231,9 @@ impl ChangeStatement<'_> {
         while let Some((first, _)) = rest.first() {
             let together = rest.iter().take_while(|(target, _)| target.partition == first.partition);
             let (now, later) = rest.split_at(together.take(STEP).count());
-            let done = self.writer.decide(now, &[]).await;
-            match done {
-                Ok(done) => done.iter().for_each(|one| changed.add(one)),
-                Err(_) if now.len() > 1 => {
-                    // One of them fails; those before it are changed, as if one by one.
-                    for one in now {
-                        let done = self.writer.decide(std::slice::from_ref(one), &[]).await;
-                        done.map_err(|(_, failure)| failure)?.iter().for_each(|one| changed.add(one));
-                    }
-                }
-                Err((_, failure)) => return Err(failure),
+            // If one of them fails, those before it are changed.
+            for done in self.writer.decide(now, &[], Order::Ordered).await {
+                changed.add(&done?);
             }
             rest = later;
         }
@@ -297,14 +288,9 @@ impl ChangeStatement<'_> {
             Some(_) => Err(crate::duplicates::id_taken(&collection, &put)),
             None => Ok(Change::Put(put.clone())),
         };
-        let statements: Vec<Statement> = self.statement.iter().cloned().collect();
-        let done = self
-            .writer
-            .decide(&[(target, Arc::new(decide))], &statements)
-            .await
-            .map_err(|(_, failure)| failure)?;
+        let done = self.writer.decide_one(target, Arc::new(decide), self.statement.as_ref()).await?;
         let mut changed = Changed::default();
-        done.iter().for_each(|one| changed.add(one));
+        changed.add(&done);
         Ok(changed.upserted.is_some().then_some(changed))
     }
 }

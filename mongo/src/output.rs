@@ -20,7 +20,7 @@ use crate::{
     service::to_raw,
     update::compare_names,
     validation::Validator,
-    writer::{Change, Decide, Target, Writer},
+    writer::{Change, Decide, Order, Target, Writer},
 };
 
 /// Documents written in one step.
@@ -115,11 +115,12 @@ async fn fill(
         };
         batch.push((target, Arc::new(decide)));
         if batch.len() >= STEP {
-            writer.decide(&std::mem::take(&mut batch), &[]).await.map_err(|(_, failure)| failure)?;
+            let done = writer.decide(&std::mem::take(&mut batch), &[], Order::Ordered).await;
+            done.into_iter().try_for_each(|done| done.map(drop))?;
         }
     }
-    writer.decide(&batch, &[]).await.map_err(|(_, failure)| failure)?;
-    Ok(())
+    let done = writer.decide(&batch, &[], Order::Ordered).await;
+    done.into_iter().try_for_each(|done| done.map(drop))
 }
 
 /// `$merge`: writes each document where its fields say.
@@ -135,12 +136,12 @@ async fn merge_into(
         let message = format!("Cannot $merge to special collection: {}", merge.collection);
         return Err(Failure::new(31319, message));
     }
-    let (collection, _) = namespace::ensure(call, db, &merge.collection).await?;
+    let mut collection = namespace::seen(call, db, &merge.collection);
     let by_id = merge.on.len() == 1 && merge.on[0] == "_id";
     if !by_id {
         let mut on = merge.on.clone();
         on.sort();
-        let unique = indexes::shown(&collection).iter().any(|index| {
+        let unique = collection.as_ref().map(indexes::shown).unwrap_or_default().iter().any(|index| {
             let mut fields: Vec<String> =
                 index.get_document("key").map(|key| key.keys().cloned().collect()).unwrap_or_default();
             fields.sort();
@@ -150,10 +151,28 @@ async fn merge_into(
             return Err(Failure::new(51183, "Cannot find index to verify that join fields will be unique"));
         }
     }
+    let inserts = merge.when_not_matched == WhenNotMatched::Insert;
+    let mut failed = None;
     for document in documents {
-        one(call, merge, &collection, &document, by_id, surroundings).await?;
+        let target = match &collection {
+            Some(target) => target,
+            // Made by the first document that is inserted, and not by a pipeline that gives none.
+            None if inserts => collection.insert(namespace::ensure(call, db, &merge.collection).await?.0),
+            None if merge.when_not_matched == WhenNotMatched::Discard => continue,
+            None => return Err(no_match()),
+        };
+        // One that cannot be written keeps no other from being written; the first is what the command fails with.
+        if let Err(failure) = one(call, merge, target, &document, by_id, surroundings).await {
+            failed.get_or_insert(failure);
+        }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+fn no_match() -> Failure {
+    let message = "$merge could not find a matching document in the target collection for at least one document \
+                   in the source collection";
+    Failure::new(13113, message)
 }
 
 async fn one(
@@ -204,12 +223,7 @@ async fn one(
                 _ => prepared.clone(),
             }),
             WhenNotMatched::Discard => return Ok(()),
-            WhenNotMatched::Fail => {
-                return Err(Failure::new(
-                    13113,
-                    "$merge could not find a matching document in the target collection for at least one document in the source collection",
-                ));
-            }
+            WhenNotMatched::Fail => return Err(no_match()),
         },
         Some(old) => match &merge.when_matched {
             WhenMatched::KeepExisting => return Ok(()),
@@ -245,7 +259,7 @@ async fn one(
         None => writer.target(&prepared)?,
     };
     let decide = move |_: Option<&RawDocument>| Ok(change.clone());
-    writer.decide(&[(target, Arc::new(decide) as Decide)], &[]).await.map_err(|(_, failure)| failure)?;
+    writer.decide_one(target, Arc::new(decide), None).await?;
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use mayfly_engine::{
-    Decision, DocumentId, Error as EngineError, InvalidTtl, Operation, Outcome, Receipt, Record,
+    Decision, DocumentId, Error as EngineError, InvalidTtl, Operation, Receipt, Record, Results,
+    StatementList,
 };
 use mayfly_value::partition::PartitionKey;
 use parking_lot::Mutex;
@@ -21,7 +22,7 @@ use crate::{
     namespace::Collection,
     reader::{body_of, document_of},
     service::to_raw,
-    session::Txn,
+    session::{Txn, conflict},
 };
 
 /// What becomes of a document.
@@ -72,6 +73,69 @@ pub struct Statement {
     pub answer: Answer,
 }
 
+impl Statement {
+    /// What to remember of it. Nothing if no document was there, or none that matches: it costs no sync, and is done anew
+    /// when it is sent again.
+    fn remembered(&self, done: Option<&Done>) -> Option<Document> {
+        match done {
+            Some(done) if done.change == Change::Skip => None,
+            done => Some((self.answer)(done.map_or(&[], std::slice::from_ref))),
+        }
+    }
+}
+
+/// Whether documents that come after one that is refused are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// They are not.
+    Ordered,
+    /// They are.
+    Unordered,
+}
+
+impl Order {
+    /// As a command's argument says it.
+    pub fn of(ordered: bool) -> Self {
+        if ordered { Self::Ordered } else { Self::Unordered }
+    }
+}
+
+/// What was decided about a document, once it was.
+type Cell = Arc<Mutex<Option<Result<Done>>>>;
+
+/// Documents of one logical partition that are written in one step.
+#[derive(Clone, Copy)]
+struct Steps<'s> {
+    partition: &'s PartitionKey,
+    operations: &'s [Operation],
+    /// Where the decision about each is told; none for inserts, which are decided.
+    cells: &'s [Cell],
+    /// None, or one for each, in a numbered write.
+    statements: &'s [Statement],
+    order: Order,
+}
+
+impl<'s> Steps<'s> {
+    fn part(self, range: std::ops::Range<usize>) -> Self {
+        fn cut<T>(all: &[T], range: std::ops::Range<usize>) -> &[T] {
+            all.get(range).unwrap_or_default()
+        }
+        Self {
+            operations: cut(self.operations, range.clone()),
+            cells: cut(self.cells, range.clone()),
+            statements: cut(self.statements, range),
+            ..self
+        }
+    }
+
+    /// The answers if none of them could be written.
+    fn all_refused<T>(self, failure: Failure) -> Vec<Result<T>> {
+        let count = self.operations.len();
+        let count = if self.order == Order::Ordered { count.min(1) } else { count };
+        (0..count).map(|_| Err(failure.clone())).collect()
+    }
+}
+
 /// Writes for one command on one collection.
 pub struct Writer<'a> {
     call: &'a Call<'a>,
@@ -109,167 +173,209 @@ impl<'a> Writer<'a> {
         Ok(Target { id: DocumentId::value(id), partition })
     }
 
-    /// Decides about documents, all in one step. The failure says which of them it was about.
+    /// Decides about one document.
+    pub async fn decide_one(
+        &self,
+        target: Target,
+        decide: Decide,
+        statement: Option<&Statement>,
+    ) -> Result<Done> {
+        let statements: &[Statement] = statement.map_or(&[], std::slice::from_ref);
+        let mut done = self.decide(&[(target, decide)], statements, Order::Ordered).await;
+        done.pop().unwrap_or_else(|| Err(Failure::new(1, "a decision has no answer")))
+    }
+
+    /// Decides about documents of one logical partition, each for itself, in one step. Statements are none, or one for
+    /// each of them. The answer is shorter than `targets` if an ordered list was stopped; its last one says why.
     pub async fn decide(
         &self,
         targets: &[(Target, Decide)],
         statements: &[Statement],
-    ) -> std::result::Result<Vec<Done>, (usize, Failure)> {
-        match &self.txn {
-            Some(txn) => self.decide_in(txn, targets).await,
-            None => self.decide_now(targets, statements).await,
+        order: Order,
+    ) -> Vec<Result<Done>> {
+        if let Some(txn) = &self.txn {
+            return self.decide_in(txn, targets).await;
         }
-    }
-
-    async fn decide_in(
-        &self,
-        txn: &Arc<Txn>,
-        targets: &[(Target, Decide)],
-    ) -> std::result::Result<Vec<Done>, (usize, Failure)> {
-        let (mongo, container) = (self.call.mongo, &self.collection.container);
-        let mut done = Vec::new();
-        for (place, (target, decide)) in targets.iter().enumerate() {
-            let step = async {
-                let before = match txn.written(container.id, &target.id) {
-                    Some(written) => written,
-                    None => {
-                        let view = Some(&txn.view);
-                        let record =
-                            mongo.engine.read_collection(container, &target.id, view, self.call.now).await?;
-                        record.map(|record| document_of(container, &record))
-                    }
-                };
-                let change = decide(before.as_deref())?;
-                match &change {
-                    Change::Put(body) | Change::Modify(body) => {
-                        let partial = matches!(change, Change::Modify(_));
-                        let after = Some(body.clone());
-                        mongo.sessions.write(self.call, txn, container, &target.id, after, partial).await?;
-                    }
-                    Change::Remove => {
-                        mongo.sessions.write(self.call, txn, container, &target.id, None, false).await?;
-                    }
-                    Change::Skip | Change::Keep => {}
-                }
-                Ok(Done { change, before })
-            };
-            done.push(step.await.map_err(|failure| (place, failure))?);
-        }
-        Ok(done)
-    }
-
-    async fn decide_now(
-        &self,
-        targets: &[(Target, Decide)],
-        statements: &[Statement],
-    ) -> std::result::Result<Vec<Done>, (usize, Failure)> {
-        let (mongo, call) = (self.call.mongo, self.call);
+        let Some((first, _)) = targets.first() else { return Vec::new() };
         let container = &self.collection.container;
-        self.break_before(statements)?;
-        let _open = mongo.gates.pass(container.id).await;
-        for (place, (target, _)) in targets.iter().enumerate() {
-            mongo.sessions.wait_for(container.id, &target.id).await.map_err(|failure| (place, failure))?;
-        }
-        let cells: Vec<Arc<Mutex<Option<Result<Done>>>>> = targets.iter().map(|_| Arc::default()).collect();
-        let mut operations = Vec::with_capacity(targets.len());
-        for ((target, decide), cell) in targets.iter().zip(&cells) {
-            operations.push(operation(container.clone(), target, decide.clone(), cell.clone()));
-        }
-        let receipt = self.receipt(statements, &cells);
-        let Some((first, _)) = targets.first() else { return Ok(Vec::new()) };
-        let run = mongo.engine.transact_once(
-            container,
-            &first.partition,
-            &operations,
-            InvalidTtl::Ignore,
-            receipt.as_ref(),
-            call.now,
-        );
-        let outcome = run.await;
+        let cells: Vec<Cell> = targets.iter().map(|_| Cell::default()).collect();
+        let operations = targets.iter().zip(&cells).map(|((target, decide), cell)| {
+            operation(container.clone(), target, decide.clone(), cell.clone())
+        });
+        let operations: Vec<Operation> = operations.collect();
+        let partition = &first.partition;
+        let steps = Steps { partition, operations: &operations, cells: &cells, statements, order };
+        let results = self.run(steps).await;
+        let decided = |done: Result<Option<Done>>| {
+            done.and_then(|done| done.ok_or_else(|| Failure::new(1, "a document was not decided about")))
+        };
+        results.into_iter().map(decided).collect()
+    }
+
+    async fn decide_in(&self, txn: &Arc<Txn>, targets: &[(Target, Decide)]) -> Vec<Result<Done>> {
         let mut done = Vec::new();
-        for (place, cell) in cells.iter().enumerate() {
-            match cell.lock().take() {
-                Some(Err(failure)) => return Err((place, failure)),
-                Some(Ok(one)) => done.push(one),
-                None => {}
+        for (target, decide) in targets {
+            let one = self.decide_one_in(txn, target, decide).await;
+            let failed = one.is_err();
+            done.push(one);
+            // What fails in a transaction ends it, whether or not its statements are ordered.
+            if failed {
+                break;
             }
         }
-        let lsn = match outcome {
-            Ok(transaction) => transaction.lsn,
-            Err(refused) => {
-                let wanted = done.get(refused.operation).and_then(|one| match &one.change {
-                    Change::Put(body) | Change::Modify(body) => Some(body),
-                    _ => None,
-                });
-                return Err((refused.operation, self.refusal(refused.error, wanted)));
+        done
+    }
+
+    async fn decide_one_in(&self, txn: &Arc<Txn>, target: &Target, decide: &Decide) -> Result<Done> {
+        let (mongo, container) = (self.call.mongo, &self.collection.container);
+        let before = match txn.written(container.id, &target.id) {
+            Some(written) => written,
+            None => {
+                let view = Some(&txn.view);
+                let record = mongo.engine.read_collection(container, &target.id, view, self.call.now).await?;
+                record.map(|record| document_of(container, &record))
             }
         };
-        let puts = done.iter().any(|one| matches!(one.change, Change::Put(_) | Change::Modify(_)));
-        let wrote = puts || done.iter().any(|one| one.change == Change::Remove);
-        self.settle(statements, &done, wrote.then_some(lsn), puts).await?;
-        Ok(done)
+        let change = decide(before.as_deref())?;
+        let (after, partial) = match &change {
+            Change::Skip | Change::Keep => return Ok(Done { change, before }),
+            Change::Put(body) => (Some(body.clone()), false),
+            Change::Modify(body) => (Some(body.clone()), true),
+            Change::Remove => (None, false),
+        };
+        mongo.sessions.write(self.call, txn, container, &target.id, after.clone(), partial).await?;
+        let claimed = mongo.sessions.claim(self.call, txn, container, &target.id, after.as_deref()).await;
+        match claimed {
+            Ok(()) => Ok(Done { change, before }),
+            Err(EngineError::Contention) => Err(conflict()),
+            Err(error) => Err(self.refusal(error, after.as_ref())),
+        }
     }
 
-    /// Inserts documents into a collection, all in one step, outside of transactions. The failure says which of them it
-    /// was about. Nothing is read first: what is there already is found out when they are written.
+    /// Inserts documents into a collection, each for itself, in one step, outside of transactions. Statements are none, or
+    /// one for each of them. Nothing is read first: what is there already is found out when they are written.
     pub async fn insert(
         &self,
         documents: &[Operation],
         statements: &[Statement],
-    ) -> std::result::Result<(), (usize, Failure)> {
-        let (mongo, call, container) = (self.call.mongo, self.call, &self.collection.container);
-        self.break_before(statements)?;
+        order: Order,
+    ) -> Vec<Result<()>> {
+        let partition = &mayfly_engine::collection::whole();
+        let results =
+            self.run(Steps { partition, operations: documents, cells: &[], statements, order }).await;
+        results.into_iter().map(|result| result.map(drop)).collect()
+    }
+
+    /// Runs steps in one commit, once no transaction has written their documents.
+    async fn run(&self, steps: Steps<'_>) -> Vec<Result<Option<Done>>> {
+        if let Err(failure) = self.break_before(steps.statements) {
+            return steps.all_refused(failure);
+        }
+        let (mongo, container) = (self.call.mongo, &self.collection.container);
         let _open = mongo.gates.pass(container.id).await;
-        for (place, document) in documents.iter().enumerate() {
-            if let Operation::Create { id, .. } = document {
-                mongo.sessions.wait_for(container.id, id).await.map_err(|failure| (place, failure))?;
+        let (mut results, mut from) = (Vec::new(), 0);
+        for (place, operation) in steps.operations.iter().enumerate() {
+            let Err(failure) = mongo.sessions.wait_for(container.id, operation.id()).await else { continue };
+            // A transaction keeps this one: it is refused, and the others are written beside it.
+            results.extend(self.run_now(steps.part(from..place)).await);
+            let is_stopped = steps.order == Order::Ordered && results.iter().any(Result::is_err);
+            if !is_stopped {
+                results.push(Err(failure));
+            }
+            if steps.order == Order::Ordered {
+                return results;
+            }
+            from = place + 1;
+        }
+        results.extend(self.run_now(steps.part(from..steps.operations.len())).await);
+        results
+    }
+
+    async fn run_now(&self, steps: Steps<'_>) -> Vec<Result<Option<Done>>> {
+        if steps.operations.is_empty() {
+            return Vec::new();
+        }
+        let (engine, container, now) = (&self.call.mongo.engine, &self.collection.container, self.call.now);
+        let receipt = self.receipt(steps);
+        let ordered = steps.order == Order::Ordered;
+        let list = StatementList { operations: steps.operations, ordered, receipt: receipt.as_ref() };
+        let run = engine.run_statements(container, steps.partition, &list, InvalidTtl::Ignore, now);
+        let done = match run.await {
+            Ok(done) => done,
+            // The store takes no such batch, because of one of the documents: each by itself.
+            Err(EngineError::BadRequest { .. } | EngineError::TooLarge { .. })
+                if steps.operations.len() > 1 =>
+            {
+                return self.run_one_by_one(steps).await;
+            }
+            Err(error) => return steps.all_refused(self.refusal(error, None)),
+        };
+        let mut results = Vec::with_capacity(done.results.len());
+        for (place, result) in done.results.into_iter().enumerate() {
+            let decided = steps.cells.get(place).and_then(|cell| cell.lock().take());
+            results.push(match (result, decided) {
+                (_, Some(Err(failure))) => Err(failure),
+                (Ok(_), Some(Ok(done))) => Ok(Some(done)),
+                (Ok(_), None) => Ok(None),
+                (Err(error), decided) => {
+                    let decided = decided.and_then(Result::ok).and_then(|done| match done.change {
+                        Change::Put(body) | Change::Modify(body) => Some(body),
+                        _ => None,
+                    });
+                    let created = match steps.operations.get(place) {
+                        Some(Operation::Create { body, .. }) => Some(body.clone()),
+                        _ => None,
+                    };
+                    Err(self.refusal(error, decided.or(created).as_ref()))
+                }
+            });
+        }
+        match self.settle(steps.statements, &results, done.lsn).await {
+            Ok(()) => results,
+            Err(failure) => steps.all_refused(failure),
+        }
+    }
+
+    async fn run_one_by_one(&self, steps: Steps<'_>) -> Vec<Result<Option<Done>>> {
+        let mut results = Vec::with_capacity(steps.operations.len());
+        for place in 0..steps.operations.len() {
+            results.extend(Box::pin(self.run_now(steps.part(place..place + 1))).await);
+            if steps.order == Order::Ordered && results.last().is_some_and(Result::is_err) {
+                break;
             }
         }
-        let receipt = self.receipt(statements, &[]);
-        let whole = mayfly_engine::collection::whole();
-        let run = mongo.engine.transact_once(
-            container,
-            &whole,
-            documents,
-            InvalidTtl::Ignore,
-            receipt.as_ref(),
-            call.now,
-        );
-        match run.await {
-            Ok(transaction) => self.settle(statements, &[], Some(transaction.lsn), true).await,
-            Err(refused) => {
-                let wanted = match documents.get(refused.operation) {
-                    Some(Operation::Create { body, .. }) => Some(body),
-                    _ => None,
-                };
-                Err((refused.operation, self.refusal(refused.error, wanted)))
-            }
-        }
+        results
     }
 
     /// Closes the connection before a numbered write, where a test has asked for that.
-    fn break_before(&self, statements: &[Statement]) -> std::result::Result<(), (usize, Failure)> {
+    fn break_before(&self, statements: &[Statement]) -> Result<()> {
         let breaks = || self.call.mongo.fail_points.break_of_write(self.call) == Some(Break::Before);
-        if !statements.is_empty() && breaks() { Err((0, FailPoints::closing())) } else { Ok(()) }
+        if !statements.is_empty() && breaks() { Err(FailPoints::closing()) } else { Ok(()) }
     }
 
-    /// What follows a step that was taken: its answers are remembered, and who waits for changes is told of the commit.
+    /// What follows a step that was taken: its answers are remembered, and change streams learn of the commit.
     async fn settle(
         &self,
         statements: &[Statement],
-        done: &[Done],
-        lsn: Option<u64>,
-        grew: bool,
-    ) -> std::result::Result<(), (usize, Failure)> {
+        results: &[Result<Option<Done>>],
+        lsn: u64,
+    ) -> Result<()> {
         let (mongo, call, container) = (self.call.mongo, self.call, &self.collection.container);
-        if let Some(session) = call.session.as_ref().filter(|session| session.is_retryable_write())
-            && !found_nothing(done)
-        {
-            for statement in statements {
-                mongo.sessions.remember(session, statement.number, (statement.answer)(done));
+        if let Some(session) = call.session.as_ref().filter(|session| session.is_retryable_write()) {
+            for (statement, result) in statements.iter().zip(results) {
+                if let Ok(done) = result
+                    && let Some(answer) = statement.remembered(done.as_ref())
+                {
+                    mongo.sessions.remember(session, statement.number, answer);
+                }
             }
         }
-        if lsn.is_some() {
+        let did = |is: fn(&Change) -> bool| {
+            let done = results.iter().filter_map(|result| result.as_ref().ok());
+            done.into_iter().any(|done| done.as_ref().is_none_or(|done| is(&done.change)))
+        };
+        let grew = did(|change| matches!(change, Change::Put(_) | Change::Modify(_)));
+        if lsn > 0 && (grew || did(|change| *change == Change::Remove)) {
             // A log has the time of the write; without one it is only told.
             if container.definition().log_minutes.is_none() {
                 mongo.cluster_time.tick(call.now);
@@ -277,8 +383,7 @@ impl<'a> Writer<'a> {
             mongo.streams.stir();
         }
         if grew {
-            let room = crate::capped::make_room(mongo, &self.collection, call.now).await;
-            room.map_err(|failure| (0, failure))?;
+            crate::capped::make_room(mongo, &self.collection, call.now).await?;
         }
         // A store that never waits would keep a batch of a hundred thousand from everybody else's turn.
         tokio::task::yield_now().await;
@@ -301,29 +406,29 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn receipt(
-        &self,
-        statements: &[Statement],
-        cells: &[Arc<Mutex<Option<Result<Done>>>>],
-    ) -> Option<Receipt> {
+    fn receipt(&self, steps: Steps<'_>) -> Option<Receipt> {
         let session = self.call.session.as_ref().filter(|session| session.is_retryable_write())?;
-        if statements.is_empty() || !self.collection.container.is_collection() {
+        if steps.statements.is_empty() || !self.collection.container.is_collection() {
             return None;
         }
         let number = session.txn_number?;
         let known = self.call.mongo.sessions.statements(session);
-        let (statements, cells) = (statements.to_vec(), cells.to_vec());
-        let note = move |_: &[Outcome]| {
-            let done: Vec<Done> = cells
-                .iter()
-                .filter_map(|cell| cell.lock().as_ref().and_then(|one| one.as_ref().ok()).cloned())
-                .collect();
-            if found_nothing(&done) {
-                return None;
-            }
+        let (statements, cells) = (steps.statements.to_vec(), steps.cells.to_vec());
+        let note = move |results: &Results| {
             let mut answers = known.clone();
-            for statement in &statements {
-                answers.insert(statement.number, (statement.answer)(&done));
+            let before = answers.len();
+            // What was refused is not remembered: it is tried anew when it is sent again.
+            for (place, (statement, result)) in statements.iter().zip(results).enumerate() {
+                if result.is_err() {
+                    continue;
+                }
+                let done = cells.get(place).and_then(|cell| cell.lock().as_ref()?.as_ref().ok().cloned());
+                if let Some(answer) = statement.remembered(done.as_ref()) {
+                    answers.insert(statement.number, answer);
+                }
+            }
+            if answers.len() == before {
+                return None;
             }
             let answers: Document = answers
                 .into_iter()
@@ -348,12 +453,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether no document was there, or none that matches. Such a write is not remembered: it costs no sync, and is done anew
-/// when it is sent again.
-fn found_nothing(done: &[Done]) -> bool {
-    !done.is_empty() && done.iter().all(|one| one.change == Change::Skip)
-}
-
 fn read_receipt(bytes: &[u8]) -> Option<(i64, HashMap<i32, Document>)> {
     let note = Document::from_reader(bytes).ok()?;
     let answers = note.get_document("s").ok()?.iter();
@@ -366,7 +465,7 @@ fn operation(
     container: Arc<mayfly_engine::Container>,
     target: &Target,
     decide: Decide,
-    cell: Arc<Mutex<Option<Result<Done>>>>,
+    cell: Cell,
 ) -> Operation {
     let decide = move |record: Option<&Record>| {
         let before = record.map(|record| document_of(&container, record));
@@ -388,7 +487,7 @@ fn operation(
         };
         let failed = kept.is_err();
         *cell.lock() = Some(kept);
-        // Nothing of the batch may be written if one of its decisions failed.
+        // The cell says why.
         if failed { Err(EngineError::bad_request("a decision failed")) } else { Ok(decision) }
     };
     Operation::Decide { id: target.id.clone(), decide: Arc::new(decide) }

@@ -58,6 +58,8 @@ pub struct Model {
     pub rules: Vec<DateRule>,
     /// What is there.
     pub living: BTreeMap<Name, Living>,
+    /// How many transactions over this container and another were committed: the other's only document says so.
+    pub across: u64,
     /// What has expired so far, and the second it did.
     pub expired: Vec<(Name, i64)>,
     /// Up to when that is known, in milliseconds.
@@ -136,29 +138,54 @@ impl Model {
 
     /// Writes a document at `now`, in milliseconds.
     pub fn write(&mut self, how: How, name: Name, body: Body, now: i64) -> Verdict {
-        self.batch(name.0, &[(how, name.1, body)], now).map_or_else(|refusal| refusal, |done| done[0])
+        self.batch(name.0, &[(how, name.1, body)], now).map_or_else(|(_, refusal)| refusal, |done| done[0])
     }
 
-    /// Writes several documents of one partition at `now`: all of them, or none and why.
+    /// Writes several documents of one partition at `now`: all of them, or none, by which step and why.
+    ///
+    /// Unique values are compared at the end, so that documents may swap theirs. A step that cannot be taken ends the
+    /// batch there; if values collide by then, an earlier step is to blame.
     pub fn batch(
         &mut self,
         partition: u8,
         steps: &[(How, u8, Body)],
         now: i64,
-    ) -> Result<Vec<Verdict>, Verdict> {
+    ) -> Result<Vec<Verdict>, (usize, Verdict)> {
         let mut next = self.clone();
         let mut verdicts = Vec::new();
-        for (how, id, body) in steps {
-            verdicts.push(next.put(*how, (partition, *id), body.clone(), now)?);
+        let mut refused = None;
+        for (number, (how, id, body)) in steps.iter().enumerate() {
+            match next.put(*how, (partition, *id), body.clone(), now) {
+                Ok(verdict) => verdicts.push(verdict),
+                Err(verdict) => {
+                    refused = Some((number, verdict));
+                    break;
+                }
+            }
         }
-        let mut values: Vec<_> =
-            next.living.iter().filter(|(name, _)| name.0 == partition).map(|(_, d)| d.body.unique).collect();
-        values.sort_unstable();
-        if values.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(Verdict::UniqueViolation);
+        let done = &steps[..verdicts.len()];
+        if let Some(step) = next.first_collision(partition, done) {
+            return Err((step, Verdict::UniqueViolation));
+        }
+        if let Some(refused) = refused {
+            return Err(refused);
         }
         *self = next;
         Ok(verdicts)
+    }
+
+    /// The first of the steps whose document has a unique value that another had before it.
+    fn first_collision(&self, partition: u8, steps: &[(How, u8, Body)]) -> Option<usize> {
+        let of_partition = self.living.iter().filter(|(name, _)| name.0 == partition);
+        let mut holders: Vec<(u8, Option<usize>)> = of_partition
+            .map(|(name, document)| {
+                let step = steps.iter().rposition(|(_, id, _)| *id == name.1);
+                (document.body.unique, step)
+            })
+            .collect();
+        holders.sort_unstable();
+        let later = holders.windows(2).filter(|pair| pair[0].0 == pair[1].0).filter_map(|pair| pair[1].1);
+        later.min()
     }
 
     fn put(&mut self, how: How, name: Name, mut body: Body, now: i64) -> Result<Verdict, Verdict> {
@@ -223,6 +250,8 @@ pub enum Step {
     Write(How, Name, Body),
     /// A client writes several documents of one partition at once.
     Batch(u8, Vec<(How, u8, Body)>),
+    /// The same in one transaction with a document of another container.
+    Across(u8, Vec<(How, u8, Body)>),
     /// A client deletes a document.
     Delete(Name),
     /// The default changes.
@@ -307,7 +336,10 @@ impl Display for Step {
                 };
                 write!(f, "{verb} c {}", Json(*name, body))
             }
-            Self::Batch(partition, steps) => {
+            Self::Batch(partition, steps) | Self::Across(partition, steps) => {
+                if matches!(self, Self::Across(..)) {
+                    writeln!(f, "# In one transaction with a document of another container:")?;
+                }
                 let step = |(how, id, body): &(How, u8, Body)| {
                     let verb = match how {
                         How::Create => "create",

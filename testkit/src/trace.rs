@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use mayfly_engine::{
     Access, Container, Direction, DocumentId, Effect, Error, FeedStart, HashRange, IndexingMode, InvalidTtl,
-    Operation, Pace, Position, Record, Timestamp,
+    Operation, Pace, Part, Position, Record, Timestamp,
     patch::{self, PatchOperation, Pointer},
 };
 use mayfly_value::{
@@ -29,6 +29,9 @@ use crate::{
 
 /// The container every trace works on.
 const CONTAINER: &str = "c";
+
+/// The container whose only document counts the transactions over both.
+const OTHER: &str = "other";
 
 /// Partitions and ids that steps may name.
 pub const PARTITIONS: u8 = 2;
@@ -93,6 +96,8 @@ impl Tracer {
         definition.indexing.vectors = vec!["/v".to_owned()];
         definition.log_minutes = log_minutes;
         world.create_container_in_slots(definition, 2).await.map_err(Failure::Store)?;
+        let other = crate::world::definition(OTHER, "/pk");
+        world.create_container(other).await.map_err(Failure::Store)?;
         let model = Model::new(default);
         let mut tracer = Self::resume(world, model, now);
         let ttl = default.map_or("off".to_owned(), |ttl| ttl.to_string());
@@ -186,6 +191,12 @@ impl Tracer {
                 let wanted = self.model.batch(*partition, steps, now);
                 self.same("the batch", found, wanted)?;
             }
+            Step::Across(partition, steps) => {
+                let found = self.across(*partition, steps).await?;
+                let wanted = self.model.batch(*partition, steps, now);
+                self.model.across += u64::from(wanted.is_ok());
+                self.same("the transaction", found, wanted)?;
+            }
             Step::Delete(name) => {
                 let operation = Operation::Delete { id: id(*name), if_match: None };
                 let found = self.verdict(self.world.write(CONTAINER, &key(*name), operation).await)?;
@@ -242,14 +253,36 @@ impl Tracer {
         &self,
         partition: u8,
         steps: &[(How, u8, Body)],
-    ) -> Checked<Result<Vec<Verdict>, Verdict>> {
+    ) -> Checked<Result<Vec<Verdict>, (usize, Verdict)>> {
         let operations: Vec<_> =
             steps.iter().map(|(how, id, body)| operation(*how, (partition, *id), body)).collect();
         let (container, key) = (self.container(), partition_key(&partition.to_string()));
         let engine = self.world.engine();
         match engine.transact(&container, &key, &operations, InvalidTtl::Refuse, self.told).await {
             Ok(done) => Ok(Ok(done.outcomes.iter().map(|outcome| verdict_of(outcome.effect)).collect())),
-            Err(refused) => self.refusal(refused.error).map(Err),
+            Err(refused) => Ok(Err((refused.operation, self.refusal(refused.error)?))),
+        }
+    }
+
+    async fn across(
+        &self,
+        partition: u8,
+        steps: &[(How, u8, Body)],
+    ) -> Checked<Result<Vec<Verdict>, (usize, Verdict)>> {
+        let operations =
+            steps.iter().map(|(how, id, body)| operation(*how, (partition, *id), body)).collect();
+        let here =
+            Part { container: self.container(), key: partition_key(&partition.to_string()), operations };
+        let body = document(&format!(r#"{{"id":"count","pk":0,"n":{}}}"#, self.model.across + 1));
+        let count = Operation::Upsert { id: DocumentId::text("count"), body, if_match: None };
+        let container = self.world.must_container(OTHER);
+        let there = Part { container, key: partition_key("0"), operations: vec![count] };
+        match self.world.engine().transact_parts(&[here, there], InvalidTtl::Refuse, self.told).await {
+            Ok(done) => Ok(Ok(done[0].outcomes.iter().map(|outcome| verdict_of(outcome.effect)).collect())),
+            Err(refused) => {
+                self.same("the part that is refused", refused.part, 0)?;
+                Ok(Err((refused.operation, self.refusal(refused.error)?)))
+            }
         }
     }
 
@@ -341,6 +374,10 @@ impl Tracer {
     pub async fn compare(&mut self, note: bool) -> Checked {
         self.now().await?;
         self.compare_reads(note).await?;
+        let count = self.world.read(OTHER, &partition_key("0"), "count").await.map_err(Failure::Store)?;
+        let count = count.map(|record| sorted(record.body()).remove("n"));
+        let wanted = (self.model.across > 0).then(|| Some(Bson::Int64(self.model.across as i64)));
+        self.same("how many transactions were over both containers", count, wanted)?;
         self.compare_walks().await?;
         self.compare_sums().await?;
         let report = self.world.engine().check().await.map_err(Failure::Store)?;
@@ -460,7 +497,8 @@ impl Tracer {
     /// After an unlimited purge the store holds the living and nothing more.
     async fn compare_purged(&mut self) -> Checked {
         let report = self.world.engine().check().await.map_err(Failure::Store)?;
-        self.same("the records left by purge", report.records as usize, self.model.living.len())?;
+        let counts = usize::from(self.model.across > 0);
+        self.same("the records left by purge", report.records as usize, self.model.living.len() + counts)?;
         let usage = self.world.engine().usage(&self.container(), self.told).await.map_err(Failure::Store)?;
         self.same("the backlog after purge", usage.backlog.documents, 0)
     }

@@ -76,6 +76,23 @@ def written_elsewhere(random):
     return SON(aggregate="c", pipeline=stages + [{"$merge": made}], cursor={})
 
 
+def batch_over_unique(random):
+    """A batch of which some statements break a unique index; each of few values, so that there are many of them."""
+    def made(place):
+        return SON(_id=random.choice([place + 100, place + 100, random.randrange(4)]), u=random.randrange(12), w=random.randrange(9))
+
+    ordered = random.random() < 0.5
+    if random.random() < 0.6:
+        return SON(insert="c", documents=[made(place) for place in range(random.choice([2, 5, 20]))], ordered=ordered)
+    changes = []
+    for place in range(random.choice([1, 3, 8])):
+        one = random.choice([{"$set": {"u": random.randrange(12)}}, {"$inc": {"w": 1}}, {"u": random.randrange(12), "w": random.randrange(9)}])
+        many = not isinstance(one.get("u"), int) and random.random() < 0.2
+        query = {} if many else {"_id": random.choice([0, 1, 2, 3, 100 + place])}
+        changes.append(SON(q=query, u=one, multi=many, upsert=not many and random.random() < 0.3))
+    return SON(update="c", updates=changes, ordered=ordered)
+
+
 def writes(random):
     kind = random.randrange(11)
     query = filters.filter(random, 1) if random.random() < 0.5 else {"_id": random.choice([0, 1, 2, 3, 99])}
@@ -129,6 +146,15 @@ def documents(random):
 def others(random):
     """The documents of the other collection, for what joins and unites."""
     return [values.document(random, place) for place in range(random.choice([0, 3, 6]))]
+
+
+def unique_documents(random):
+    """Documents with different values in each of the unique indexes."""
+    us, ws = random.sample(range(12), 4), random.sample(range(9), 4)
+    return [SON(_id=place, u=us[place], w=ws[place]) for place in range(4)]
+
+
+UNIQUE = [SON(key={"u": 1}, name="u", unique=True), SON(key={"w": -1}, name="w", unique=True, sparse=True)]
 
 
 def indexes(random):

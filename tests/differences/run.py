@@ -27,7 +27,7 @@ import known
 KEPT = pathlib.Path(__file__).parent / "kept"
 # Arguments that a smaller case may do without; the others make the command what it is.
 OPTIONAL = {"projection", "skip", "limit", "collation", "fields", "sort", "query", "hint", "let", "ordered"}
-READS_PER_ROUND, WRITES_PER_ROUND, SHRINK_TRIES = 40, 12, 400
+READS_PER_ROUND, WRITES_PER_ROUND, BATCHES_PER_ROUND, SHRINK_TRIES = 40, 12, 4, 400
 
 
 class Pair:
@@ -148,9 +148,13 @@ def main():
             random = random_module.Random(f"{chosen.seed}/{round_number}")
             collection = {"documents": cases.documents(random), "others": cases.others(random), "indexes": cases.indexes(random)}
             is_ready = False
-            for place in range(READS_PER_ROUND + WRITES_PER_ROUND):
-                is_read = place < READS_PER_ROUND
-                command = cases.reads(random) if is_read else cases.writes(random)
+            for place in range(READS_PER_ROUND + WRITES_PER_ROUND + BATCHES_PER_ROUND):
+                is_read, is_batch = place < READS_PER_ROUND, place >= READS_PER_ROUND + WRITES_PER_ROUND
+                if is_batch:
+                    collection = {"documents": cases.unique_documents(random), "others": [], "indexes": cases.UNIQUE}
+                    command = cases.batch_over_unique(random)
+                else:
+                    command = cases.reads(random) if is_read else cases.writes(random)
                 if chosen.only and is_read != (chosen.only == "reads"):
                     continue
                 case = {**collection, "command": command}
@@ -168,7 +172,8 @@ def main():
                     met[like] += 1
                     continue
                 # Of two things that are wrong, either may be told. With --codes that counts as a difference too.
-                if None not in codes and not chosen.codes:
+                # Which statements of a batch are refused is never a matter of taste.
+                if None not in codes and not chosen.codes and not is_batch:
                     other_reason += 1
                     continue
                 found += 1

@@ -378,3 +378,29 @@ def test_a_box_finds_geojson_points_as_mongoengine_asks(collection):
     assert [found["_id"] for found in collection.find(box).sort("_id")] == [1, 2]
     collection.create_index([("at", "2dsphere")])
     assert [found["_id"] for found in collection.find(box).sort("_id")] == [1, 2]
+
+
+@pytest.mark.parametrize("ordered, stored, refused", [
+    (False, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]),
+    (True, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [10]),
+])
+def test_a_batch_over_a_unique_index(collection, ordered, stored, refused):
+    collection.create_index("n", unique=True)
+    collection.insert_many([{"_id": f"old{n}", "n": n} for n in range(11)])
+    with pytest.raises(BulkWriteError) as failed:
+        collection.insert_many([{"_id": place, "n": 20 - place} for place in range(21)], ordered=ordered)
+    assert failed.value.details["nInserted"] == len(stored)
+    assert [error["index"] for error in failed.value.details["writeErrors"]] == refused
+    assert ids(collection.find({"_id": {"$type": "number"}}).sort("_id")) == stored
+
+
+def test_a_merge_with_one_duplicate_stores_the_others(database, collection):
+    collection.insert_many([{"_id": n, "n": n} for n in range(5)])
+    database.target.create_index("n", unique=True)
+    database.target.insert_one({"_id": 100, "n": 2})
+    with pytest.raises(OperationFailure) as refused:
+        collection.aggregate([{"$merge": "target"}])
+    assert refused.value.code == 11000
+    assert ids(database.target.find().sort("_id")) == [0, 1, 3, 4, 100]
+    collection.aggregate([{"$match": {"n": 77}}, {"$merge": "nothing"}])
+    assert "nothing" not in database.list_collection_names()

@@ -3,7 +3,7 @@
 import pytest
 from bson import Int64
 from pymongo import InsertOne, MongoClient, UpdateOne, WriteConcern
-from pymongo.errors import AutoReconnect, OperationFailure
+from pymongo.errors import AutoReconnect, BulkWriteError, DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
 
 from conftest import MONGO
@@ -165,3 +165,69 @@ def test_what_a_transaction_cannot_make(collection, client):
                 make()
             assert refused.value.code == code
             session.abort_transaction()
+
+
+@pytest.mark.parametrize("write", [
+    lambda c, s: c.insert_one({"_id": 3, "name": "A"}, session=s),
+    lambda c, s: c.update_one({"_id": 2}, {"$set": {"name": "A"}}, session=s),
+    lambda c, s: c.replace_one({"_id": 2}, {"name": "A"}, session=s),
+    lambda c, s: c.update_one({"_id": 7}, {"$set": {"name": "A"}}, upsert=True, session=s),
+    lambda c, s: c.find_one_and_update({"_id": 2}, {"$set": {"name": "A"}}, session=s),
+    lambda c, s: [c.insert_one({"name": "Z"}, session=s), c.insert_one({"name": "Z"}, session=s)],
+], ids=["insert", "update", "replace", "upsert", "find_and_modify", "two_inside"])
+def test_a_duplicate_is_told_by_its_statement(client, collection, write):
+    collection.create_index("name", unique=True)
+    collection.insert_many([{"_id": 1, "name": "A"}, {"_id": 2, "name": "B"}])
+    with client.start_session() as session:
+        session.start_transaction()
+        collection.insert_one({"_id": 9, "name": "Y"}, session=session)
+        with pytest.raises(DuplicateKeyError) as refused:
+            write(collection, session)
+        assert refused.value.details["keyPattern"] == {"name": 1}
+        assert not refused.value.has_error_label("TransientTransactionError")
+        with pytest.raises(OperationFailure) as over:
+            session.commit_transaction()
+        assert over.value.code == 251
+    assert list(collection.find().sort("_id")) == [{"_id": 1, "name": "A"}, {"_id": 2, "name": "B"}]
+
+
+def test_a_duplicate_in_a_bulk_of_a_transaction(client, collection):
+    collection.create_index("name", unique=True)
+    collection.insert_one({"_id": 1, "name": "A"})
+    with client.start_session() as session, session.start_transaction():
+        with pytest.raises(BulkWriteError) as refused:
+            collection.bulk_write([InsertOne({"name": "n"}), InsertOne({"name": "A"})], session=session)
+        assert [error["code"] for error in refused.value.details["writeErrors"]] == [11000]
+        session.abort_transaction()
+    assert collection.count_documents({}) == 1
+
+
+def test_unique_values_may_be_swapped(client, collection):
+    collection.create_index("name", unique=True)
+    collection.insert_many([{"_id": 1, "name": "A"}, {"_id": 2, "name": "B"}])
+    with client.start_session() as session, session.start_transaction():
+        for id, name in ((1, "T"), (2, "A"), (1, "B")):
+            collection.update_one({"_id": id}, {"$set": {"name": name}}, session=session)
+    assert list(collection.find().sort("_id")) == [{"_id": 1, "name": "B"}, {"_id": 2, "name": "A"}]
+
+
+def test_a_unique_value_that_a_concurrent_writer_took(client, collection):
+    collection.create_index("name", unique=True)
+    with client.start_session() as session:
+        session.start_transaction()
+        collection.insert_one({"_id": 1, "name": "A"}, session=session)
+        collection.insert_one({"_id": 2, "name": "B"})
+        with pytest.raises(OperationFailure) as conflict:
+            collection.insert_one({"_id": 3, "name": "B"}, session=session)
+        assert conflict.value.code == 112 and conflict.value.has_error_label("TransientTransactionError")
+    assert [found["_id"] for found in collection.find()] == [2]
+
+
+def test_an_expired_owner_of_a_unique_value_in_a_transaction(client, collection, clock):
+    collection.create_index("name", unique=True)
+    collection.create_index("_ts", expireAfterSeconds=1000)
+    collection.insert_one({"_id": 1, "name": "A", "ttl": 5})
+    clock.advance(5)
+    with client.start_session() as session, session.start_transaction():
+        collection.insert_one({"_id": 2, "name": "A"}, session=session)
+    assert list(collection.find()) == [{"_id": 2, "name": "A"}]

@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 
 use super::earlier;
 use crate::{
-    changes::Felled,
     clock::Timestamp,
     container::Container,
     error::Result,
     keys::{DocumentKey, Family, PREFIX_LEN, Shard, from_ordered, ordered, sequence_of},
     record::FeedEntry,
     ttl::{Cuts, DefaultTtl, OwnTtl},
+    write::Felled,
 };
 
 /// The search for victims in one slot.

@@ -42,7 +42,8 @@ fn step() -> impl Strategy<Value = Step> {
     let seconds = prop_oneof![Just(0), 0_u32..15, Just(i32::MAX as u32)];
     prop_oneof![
         20 => write,
-        2 => batch(),
+        2 => batch().prop_map(|(partition, steps)| Step::Batch(partition, steps)),
+        2 => batch().prop_map(|(partition, steps)| Step::Across(partition, steps)),
         2 => name().prop_map(Step::Delete),
         4 => default().prop_map(Step::SetDefault),
         2 => seconds.clone().prop_map(Step::CreateRule),
@@ -70,13 +71,13 @@ fn name() -> impl Strategy<Value = (u8, u8)> {
     (0..PARTITIONS, 0..IDS)
 }
 
-fn batch() -> impl Strategy<Value = Step> {
+fn batch() -> impl Strategy<Value = (u8, Vec<(How, u8, Body)>)> {
     let how = prop_oneof![Just(How::Create), Just(How::Upsert), Just(How::Replace)];
     let steps = vec((how, body()), 1..=usize::from(IDS)).prop_map(|steps| {
         let each = steps.into_iter().enumerate();
         each.map(|(id, (how, body))| (how, id as u8, body)).collect()
     });
-    (0..PARTITIONS, steps).prop_map(|(partition, steps)| Step::Batch(partition, steps))
+    (0..PARTITIONS, steps)
 }
 
 fn default() -> impl Strategy<Value = Option<i64>> {

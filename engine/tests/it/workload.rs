@@ -10,7 +10,7 @@ fn dated(unique: u8, date: i64) -> Body {
     Body { dates: vec![date], ..body(unique, None) }
 }
 
-/// Writes, batches, deletes, changed rules and policies, expiry, purge, index building and reaping.
+/// Writes, batches, transactions over two containers, deletes, changed rules and policies, expiry, purge, index building and reaping.
 pub fn steps() -> Vec<Step> {
     vec![
         Step::Write(How::Create, (0, 0), body(0, None)),
@@ -26,7 +26,13 @@ pub fn steps() -> Vec<Step> {
             ],
         ),
         Step::CreateRule(2),
+        Step::Across(1, vec![(How::Create, 1, body(1, Some(2))), (How::Upsert, 2, body(2, None))]),
+        Step::Across(1, vec![(How::Upsert, 2, body(3, None)), (How::Create, 3, body(1, None))]),
         Step::Advance(3),
+        // The owner of this unique value has expired.
+        Step::Across(1, vec![(How::Create, 3, body(1, Some(3)))]),
+        Step::Delete((1, 3)),
+        Step::Delete((1, 2)),
         Step::Write(How::Create, (0, 1), body(1, None)),
         Step::Write(How::Patch, (0, 1), body(1, Some(8))),
         Step::SetIndexing(Indexing::WithoutPayload),

@@ -20,7 +20,7 @@ use crate::{
     service::{appended, to_raw},
     sort::SortPattern,
     validation::Validator,
-    writer::{Change, Decide, Statement, Writer},
+    writer::{Change, Statement, Writer},
 };
 
 /// Arguments.
@@ -101,7 +101,8 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let operations = call.documents("ops")?.ok_or_else(|| missing("ops"))?;
     let names = call.documents("nsInfo")?.ok_or_else(|| missing("nsInfo"))?;
     check_batch(operations.len())?;
-    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")?;
+    // What fails in a transaction ends it.
+    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")? || call.in_transaction();
     let errors_only = call.flag("errorsOnly")?;
     let mut namespaces = Vec::new();
     for info in &names {
@@ -247,12 +248,8 @@ async fn one(
                 Some(_) => Err(duplicates::id_taken(&taken, &document)),
                 None => Ok(Change::Put(document.clone())),
             };
-            let statements: Vec<Statement> = number
-                .map(|number| Statement { number, answer: Arc::new(|_| doc! { "n": 1 }) })
-                .into_iter()
-                .collect();
-            let done = writer.decide(&[(target, Arc::new(decide) as Decide)], &statements).await;
-            done.map_err(|(_, failure)| failure)?;
+            let statement = number.map(|number| Statement { number, answer: Arc::new(|_| doc! { "n": 1 }) });
+            writer.decide_one(target, Arc::new(decide), statement.as_ref()).await?;
             counts.inserted += 1;
             call.mongo.counters.inserted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             return Ok(doc! { "n": 1 });

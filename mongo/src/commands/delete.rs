@@ -33,7 +33,8 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
     for delete in &deletes {
         check_statement(delete)?;
     }
-    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")?;
+    // What fails in a transaction ends it.
+    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")? || call.in_transaction();
     let collection = namespace::seen(call, &call.db, name);
     let (mut removed, mut errors, mut retried) = (0, Vec::new(), Vec::new());
     for (place, delete) in deletes.iter().enumerate() {

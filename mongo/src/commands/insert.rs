@@ -18,7 +18,7 @@ use crate::{
     namespace,
     service::new_object_id,
     validation::Validator,
-    writer::{Change, Decide, Statement, Target, Writer},
+    writer::{Change, Decide, Order, Statement, Target, Writer},
 };
 
 /// Arguments.
@@ -43,7 +43,8 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         Failure::new(40414, "BSON field 'insert.documents' is missing but a required field")
     })?;
     check_batch(documents.len())?;
-    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")?;
+    // What fails in a transaction ends it.
+    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")? || call.in_transaction();
     let (inserted, errors, retried) = documents_into(call, name, documents, ordered).await?;
     let mut answer = doc! { "n": inserted };
     finish(&mut answer, errors, retried);
@@ -123,34 +124,18 @@ async fn documents_into(
             bytes <= STEP_BYTES && **partition == ready.partitions[from]
         });
         let end = from + fits.take(STEP).count().max(1);
-        let Err((at, failure)) = ready.insert(call, &writer, &collection, from..end).await else {
-            inserted += (end - from) as i32;
-            from = end;
-            continue;
-        };
-        // What comes before it in the batch is inserted; what comes after, only if the order does not matter.
-        let at = (from + at).min(end - 1);
-        if at > from {
-            match ready.insert(call, &writer, &collection, from..at).await {
-                Ok(()) => inserted += (at - from) as i32,
-                Err((before, failure)) => {
-                    // Somebody else was quicker with another one meanwhile: one by one.
-                    let before = (from + before).min(at - 1);
-                    errors.push((ready.places[before], failure));
-                    if ordered {
-                        break;
-                    }
-                    from = before + 1;
-                    continue;
-                }
+        let results = ready.insert(call, &writer, &collection, from..end, Order::of(ordered)).await;
+        let failed = errors.len();
+        for (place, result) in ready.places[from..end].iter().zip(results) {
+            match result {
+                Ok(()) => inserted += 1,
+                Err(failure) => errors.push((*place, failure)),
             }
         }
-        let aborts = failure.code == 112;
-        errors.push((ready.places[at], failure));
-        if ordered || aborts && writer.txn().is_some() {
+        if ordered && errors.len() > failed {
             break;
         }
-        from = at + 1;
+        from = end;
     }
     call.mongo.counters.inserted.fetch_add(inserted as u64, Relaxed);
     errors.sort_by_key(|(place, _)| *place);
@@ -199,14 +184,15 @@ impl Ready {
         ))
     }
 
-    /// Inserts some of them in one step. The failure says which one it was about.
+    /// Inserts some of them in one step. There are fewer answers if an ordered step was stopped.
     async fn insert(
         &self,
         call: &Call<'_>,
         writer: &Writer<'_>,
         collection: &namespace::Collection,
         some: std::ops::Range<usize>,
-    ) -> std::result::Result<(), (usize, Failure)> {
+        order: Order,
+    ) -> Vec<Result<()>> {
         let statements: Vec<Statement> = match &call.session {
             Some(session) if session.is_retryable_write() => self.places[some.clone()]
                 .iter()
@@ -218,7 +204,7 @@ impl Ready {
             _ => Vec::new(),
         };
         if writer.txn().is_none() && collection.container.is_collection() {
-            return writer.insert(&self.creates[some], &statements).await;
+            return writer.insert(&self.creates[some], &statements, order).await;
         }
         let decisions = self.partitions[some.clone()].iter().zip(&self.creates[some]);
         let decisions = decisions.filter_map(|(partition, create)| {
@@ -232,7 +218,8 @@ impl Ready {
             Some((target, Arc::new(decide) as Decide))
         });
         let decisions: Vec<(Target, Decide)> = decisions.collect();
-        writer.decide(&decisions, &statements).await.map(|_| ())
+        let done = writer.decide(&decisions, &statements, order).await;
+        done.into_iter().map(|done| done.map(drop)).collect()
     }
 }
 

@@ -71,7 +71,8 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         .documents("updates")?
         .ok_or_else(|| Failure::new(40414, "BSON field 'update.updates' is missing but a required field"))?;
     check_batch(updates.len())?;
-    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")?;
+    // What fails in a transaction ends it.
+    let ordered = call.get("ordered")?.is_none() || call.flag("ordered")? || call.in_transaction();
     let mut statements = Vec::new();
     for update in &updates {
         for element in update.iter_elements() {

@@ -16,7 +16,7 @@ use crate::{
     query::Query,
     service::to_raw,
     users::{self, StoredUser, credentials_document, document_id},
-    writer::{Change, Decide, Writer},
+    writer::{Change, Writer},
 };
 
 /// The roles that a command lists, each with its database. There are only the built-in ones.
@@ -76,7 +76,7 @@ async fn change(
         let before = before.map(Document::try_from).transpose()?;
         Ok(decide(before)?.map_or(Change::Remove, |after| Change::Put(to_raw(&after))))
     };
-    writer.decide(&[(target, Arc::new(decide) as Decide)], &[]).await.map_err(|(_, failure)| failure)?;
+    writer.decide_one(target, Arc::new(decide), None).await?;
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! The sessions that clients have open, and the transactions in them.
 //!
 //! A transaction reads a view of the moment it began and keeps its writes to itself until it commits. While it is open,
-//! the documents it wrote are its own: another transaction that wants one is refused at once, and a write outside of
-//! transactions waits.
+//! the documents it wrote are its own, and so are the unique values it gave them: another transaction that wants one is
+//! refused at once. A write outside of transactions waits for a document, and not for a unique value: if it takes one,
+//! the transaction is refused when it commits.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,8 +11,11 @@ use std::{
     time::Duration,
 };
 
-use bson::{Document, RawDocumentBuf};
-use mayfly_engine::{Container, DocumentId, Pending, Record, Timestamp, View, clock::pause};
+use bson::{Document, RawDocument, RawDocumentBuf};
+use mayfly_engine::{
+    Container, Decision, DocumentId, Error as EngineError, InvalidTtl, Operation, Part, Record, Timestamp,
+    UniqueRow, View, clock::pause, collection::whole,
+};
 use parking_lot::Mutex;
 
 use super::{Drafts, SessionUse};
@@ -40,12 +44,51 @@ pub struct Sessions {
     open: Mutex<HashMap<Vec<u8>, Session>>,
     /// Which transaction has written a document.
     owners: Mutex<HashMap<Place, Vec<u8>>>,
+    /// Which transaction has given a unique value to which of its documents.
+    claims: Mutex<HashMap<UniqueRow, Claim>>,
     /// Collections that transactions are making.
     pub drafts: Drafts,
 }
 
 /// A document of a collection.
 type Place = (u32, DocumentId);
+
+/// A unique value in an open transaction.
+struct Claim {
+    session: Vec<u8>,
+    document: DocumentId,
+}
+
+/// What a transaction wants to do to a document.
+#[derive(Clone)]
+struct Pending {
+    container: Arc<Container>,
+    /// What the transaction saw; `None` if there was none.
+    before: Option<Record>,
+    /// What it shall be; `None` is gone.
+    after: Option<RawDocumentBuf>,
+    /// Whether parts of it were changed, and not the whole replaced.
+    partial: bool,
+    /// The unique values that it claims.
+    rows: Vec<UniqueRow>,
+}
+
+impl Pending {
+    /// As the engine carries it out: refused if the document is not what the transaction saw.
+    fn operation(&self, id: &DocumentId) -> Operation {
+        let version = self.before.as_ref().map(|record| record.lsn);
+        let decision = match &self.after {
+            Some(body) if self.partial => Decision::Update(body.clone()),
+            Some(body) => Decision::Put(body.clone()),
+            None => Decision::Remove,
+        };
+        let decide = move |current: Option<&Record>| match current.map(|record| record.lsn) == version {
+            true => Ok(decision.clone()),
+            false => Err(EngineError::Contention),
+        };
+        Operation::Decide { id: id.clone(), decide: Arc::new(decide) }
+    }
+}
 
 struct Session {
     used: Timestamp,
@@ -88,6 +131,22 @@ impl Txn {
     pub fn written(&self, container: u32, id: &DocumentId) -> Option<Option<RawDocumentBuf>> {
         let writes = self.writes.lock();
         writes.get(&(container, id.clone())).map(|pending| pending.after.clone())
+    }
+
+    /// What it does to each collection, in the order of their documents.
+    fn parts(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for ((container, id), pending) in self.writes.lock().iter() {
+            let operation = pending.operation(id);
+            match parts.last_mut().filter(|part| part.container.id == *container) {
+                Some(part) => part.operations.push(operation),
+                None => {
+                    let container = pending.container.clone();
+                    parts.push(Part { container, key: whole(), operations: vec![operation] });
+                }
+            }
+        }
+        parts
     }
 
     /// All documents of a collection that it has written.
@@ -305,12 +364,61 @@ impl Sessions {
             })
             .or_insert_with(|| Pending {
                 container: container.clone(),
-                id: id.clone(),
                 before,
                 after,
                 partial,
+                rows: Vec::new(),
             });
         Ok(())
+    }
+
+    /// Claims the unique values of what a transaction has just made of a document. [`EngineError::Duplicate`] if another
+    /// document has one of them, as far as the transaction can see; [`EngineError::Contention`] if a concurrent writer
+    /// has taken it.
+    pub async fn claim(
+        &self,
+        call: &Call<'_>,
+        txn: &Txn,
+        container: &Container,
+        id: &DocumentId,
+        after: Option<&RawDocument>,
+    ) -> std::result::Result<(), EngineError> {
+        let Some(session) = &call.session else { return Ok(()) };
+        let rows = after.map(|body| container.unique_rows(body)).transpose()?.unwrap_or_default();
+        let place = (container.id, id.clone());
+        if let Some(pending) = txn.writes.lock().get_mut(&place) {
+            let mut claims = self.claims.lock();
+            pending.rows.drain(..).for_each(|row| drop(claims.remove(&row)));
+        }
+        // Index by index: the first that has the values is named.
+        for row in rows {
+            let claim = Claim { session: session.id.clone(), document: id.clone() };
+            self.claim_row(container, &row, claim)?;
+            if let Some(pending) = txn.writes.lock().get_mut(&place) {
+                pending.rows.push(row.clone());
+            }
+            let is_own = |other: &DocumentId| txn.written(container.id, other).is_some();
+            call.mongo.engine.check_unique(container, &row, &txn.view, is_own, call.now).await?;
+        }
+        Ok(())
+    }
+
+    /// Claims a unique value, unless an open transaction has it for another document.
+    fn claim_row(
+        &self,
+        container: &Container,
+        row: &UniqueRow,
+        claim: Claim,
+    ) -> std::result::Result<(), EngineError> {
+        let mut claims = self.claims.lock();
+        match claims.get(row) {
+            Some(other) if other.session != claim.session => Err(EngineError::Contention),
+            Some(other) if other.document != claim.document => Err(container.duplicate(row)),
+            _ => {
+                claims.insert(row.clone(), claim);
+                Ok(())
+            }
+        }
     }
 
     /// Waits until no transaction has written the document.
@@ -343,9 +451,9 @@ impl Sessions {
             self.drafts.clear(call.mongo).await?;
             return Err(no_such(number));
         }
-        let pending: Vec<Pending> = txn.writes.lock().values().cloned().collect();
+        let parts = txn.parts();
         let notes = self.drafts.notes(call.mongo, &session.id, call.now).await?;
-        let done = call.mongo.engine.commit_pending(&pending, call.now).await;
+        let done = call.mongo.engine.transact_parts(&parts, InvalidTtl::Ignore, call.now).await;
         *txn.stage.lock() = if done.is_ok() { Stage::Committed } else { Stage::Aborted };
         let told = match &done {
             Ok(_) => self.drafts.commit(call.mongo, &session.id, &notes).await,
@@ -356,11 +464,13 @@ impl Sessions {
         if done.is_err() {
             self.drafts.clear(call.mongo).await?;
         }
-        if !pending.is_empty() {
+        if !parts.is_empty() {
             call.mongo.streams.stir();
         }
-        done.map(drop).map_err(|error| match error {
-            mayfly_engine::Error::Contention => conflict(),
+        // Each statement was checked when it came. A document, or a unique value, that is not as it was then was changed
+        // by a concurrent writer.
+        done.map(drop).map_err(|refused| match refused.error {
+            EngineError::Contention | EngineError::Duplicate { .. } => conflict(),
             other => Failure::from(other),
         })
     }
@@ -399,9 +509,10 @@ impl Sessions {
     fn release(&self, session: &[u8], txn: &Txn) {
         self.drafts.abort(session);
         let writes = std::mem::take(&mut *txn.writes.lock());
-        let mut owners = self.owners.lock();
-        for place in writes.keys() {
-            owners.remove(place);
+        let (mut owners, mut claims) = (self.owners.lock(), self.claims.lock());
+        for (place, pending) in writes {
+            owners.remove(&place);
+            pending.rows.iter().for_each(|row| drop(claims.remove(row)));
         }
     }
 

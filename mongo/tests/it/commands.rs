@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawBsonRef, RawDocumentBuf};
-use mayfly_engine::{AdjustableClock, Engine, Timestamp, ids::SeededIds};
+use mayfly_engine::{AdjustableClock, Engine, Pace, Timestamp, ids::SeededIds};
 use mayfly_mongo::auth::{Accounts, Role};
 use mayfly_mongo::{Filters, Mongo, Options, Topology};
 use mayfly_testkit::{Backend, Ground};
@@ -42,6 +42,7 @@ pub struct Ours {
     // In the order of dropping: tasks end before the store closes, and the store before its directory goes.
     runtime: tokio::runtime::Runtime,
     mongo: Arc<Mongo>,
+    engine: Engine,
     clock: Arc<AdjustableClock>,
     ground: Arc<Ground>,
 }
@@ -72,7 +73,19 @@ impl Ours {
         let accounts = Accounts::new("mayfly", Vec::new(), false, [7; 16]);
         let options =
             Options { topology: Topology::Router, advertise: "localhost".into(), test_commands: false };
-        Self { runtime, mongo: Mongo::new(engine, accounts, options), clock, ground }
+        Self { runtime, mongo: Mongo::new(engine.clone(), accounts, options), engine, clock, ground }
+    }
+
+    /// Purges what has expired, if that is asked for, and says what is wrong with the store.
+    pub fn tidy(&self, purges: bool) -> String {
+        self.runtime.block_on(async {
+            if purges {
+                let now = self.engine.now().await.unwrap();
+                self.engine.purge(now, Pace::Full).await.unwrap();
+            }
+            let report = self.engine.check().await.unwrap();
+            if report.is_clean() { String::new() } else { format!("{:?}", report.problems) }
+        })
     }
 
     pub fn command(&self, command: &Document) -> Document {

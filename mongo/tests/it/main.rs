@@ -1,6 +1,7 @@
 //! One test binary: golden scripts, and on demand the same scripts and random cases on a real server.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod batches;
 mod commands;
 mod literal;
 mod oracle;

@@ -1,8 +1,8 @@
-//! From what changes to the one batch that changes it.
+//! Builds the one batch that changes documents.
 //!
-//! Record, index entries, unique keys, feed entry and expiry entries of a document stand or fall together, so there
-//! is one place that writes them: this one. Writes, purge and the replacement of expired documents all come through
-//! here, and `check` computes the same keys to prove a store.
+//! Record, index entries, unique keys, feed entry and expiry entries of a document stand or fall together, so one
+//! place writes them: this one. Writes, purge and the replacement of expired documents all come through here, and
+//! `check` computes the same keys to prove a store.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,6 +25,8 @@ pub(crate) struct Change<'a> {
     pub before: Option<&'a Record>,
     /// What it shall have.
     pub after: Option<&'a Record>,
+    /// The unique rows of `after`, if the caller has computed them.
+    pub after_unique: Option<&'a [Key]>,
 }
 
 /// What the feed says about a document that goes.
@@ -37,7 +39,7 @@ pub(crate) struct Felled {
 }
 
 /// A batch in the making, for one slot.
-pub(crate) struct Changes<'a> {
+pub(crate) struct BatchBuilder<'a> {
     container: &'a Container,
     shard: Shard,
     batch: Batch,
@@ -47,8 +49,8 @@ pub(crate) struct Changes<'a> {
     /// Unique rows that documents of this batch had, and those they shall have, with the document's place.
     released: HashSet<Key>,
     taken: HashMap<Key, DocumentKey>,
-    /// The first unique row that two documents of this batch want.
-    doubled: Option<Key>,
+    /// Whether two documents of this batch want the same unique row.
+    is_doubled: bool,
     events: u16,
     /// Whether every document fits the container's coverage.
     fits: bool,
@@ -60,7 +62,7 @@ fn mark(at: MarkAt) -> SeqMark {
     SeqMark { advance: 0, at }
 }
 
-impl<'a> Changes<'a> {
+impl<'a> BatchBuilder<'a> {
     pub fn new(container: &'a Container, shard: Shard) -> Self {
         let batch = Batch { guards: vec![container.guard()], ..Batch::default() };
         Self {
@@ -71,7 +73,7 @@ impl<'a> Changes<'a> {
             tally: [0, 0],
             released: HashSet::new(),
             taken: HashMap::new(),
-            doubled: None,
+            is_doubled: false,
             events: 0,
             fits: true,
         }
@@ -79,22 +81,22 @@ impl<'a> Changes<'a> {
 
     /// For changes that rely on a guard of the caller's instead of one for each record.
     pub fn relying_on(container: &'a Container, shard: Shard, guard: Guard) -> Self {
-        let mut changes = Self::new(container, shard);
-        changes.batch.guards.push(guard);
-        changes.guards_records = false;
-        changes
+        let mut builder = Self::new(container, shard);
+        builder.batch.guards.push(guard);
+        builder.guards_records = false;
+        builder
     }
 
     /// Adds one document's change and returns how many index terms it writes.
     pub fn add(&mut self, change: &Change<'_>) -> Result<usize> {
-        let Change { document, before, after } = change;
+        let Change { document, before, after, after_unique } = change;
         let record_key = self.shard.record(document);
         if self.guards_records {
             let expect = before.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
             self.batch.guards.push(Guard { key: record_key.clone(), expect });
         }
         let terms = self.change_entries(document, *before, *after)?;
-        self.change_unique(document, *before, *after)?;
+        self.change_unique(document, *before, *after, *after_unique)?;
         if let Some(record) = before {
             self.batch.deletes.push(self.shard.sequenced(Family::Feed, record.lsn, record.ordinal));
             self.tally[0] -= 1;
@@ -139,7 +141,7 @@ impl<'a> Changes<'a> {
         self.batch.deletes.push(record_key);
         self.tally[0] -= 1;
         self.tally[1] -= i64::from(feed.size);
-        self.change_unique(document, feed.record.as_ref(), None)
+        self.change_unique(document, feed.record.as_ref(), None, None)
     }
 
     /// Index and expiry entries: out with what only the old version has, in with the new version's.
@@ -202,16 +204,21 @@ impl<'a> Changes<'a> {
         document: &DocumentKey,
         before: Option<&Record>,
         after: Option<&Record>,
+        after_unique: Option<&[Key]>,
     ) -> Result<()> {
-        if self.container.unique_keys.is_empty() && self.container.secondaries.is_empty() {
+        if !self.container.has_unique_rows() {
             return Ok(());
         }
         let (hash, _) = document.parts()?;
         let rows = |record: &Record| index::unique_keys(self.container, self.shard, &hash, record.body());
         self.released.extend(before.map(rows).transpose()?.unwrap_or_default());
-        for row in after.map(rows).transpose()?.unwrap_or_default() {
-            if let Some(other) = self.taken.insert(row.clone(), document.clone()) {
-                self.doubled.get_or_insert(row);
+        let taken = match after_unique {
+            Some(rows) => rows.to_vec(),
+            None => after.map(rows).transpose()?.unwrap_or_default(),
+        };
+        for row in taken {
+            if let Some(other) = self.taken.insert(row, document.clone()) {
+                self.is_doubled = true;
                 debug_assert_ne!(other, *document, "a document is changed once per batch");
             }
         }
@@ -244,15 +251,22 @@ impl<'a> Changes<'a> {
         self.fits
     }
 
+    /// Whether two documents want the same unique row. Such a batch must not be committed.
+    pub fn is_doubled(&self) -> bool {
+        self.is_doubled
+    }
+
     /// A write's batch: it takes the next number of the slot's sequence.
-    pub fn into_write(mut self, stamp: u64) -> std::result::Result<Batch, Key> {
-        if let Some(row) = self.doubled.take() {
-            return Err(row);
-        }
+    pub fn into_write(mut self, stamp: u64) -> Batch {
         self.settle_unique();
         let counter = self.shard.single(Family::Counter);
         self.batch.advances.push(Advance { counter, stamp, tally: self.tally });
-        Ok(self.batch)
+        self.batch
+    }
+
+    /// The guards alone, of documents that are relied on and stay as they are.
+    pub fn into_reliance(self) -> Batch {
+        self.batch
     }
 
     /// A purge's batch: nobody waits for it. Only the container's log makes it a step in the sequence; the slot's
