@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bson::{Bson, Document, doc};
+use mayfly_testkit::Backend;
 use mayfly_value::bson;
 use proptest::{collection::vec, option, prelude::*};
 
@@ -238,7 +239,7 @@ fn command_of(statement: &Statement) -> &'static str {
 
 impl Subject {
     fn start() -> Self {
-        let mut server = Ours::start();
+        let mut server = Ours::start_on(Backend::Memory);
         let indexes = vec![
             doc! { "key": { "a": 1 }, "name": "a_1", "unique": true },
             doc! { "key": { "b": 1 }, "name": "b_1", "unique": true, "sparse": true },

@@ -49,8 +49,12 @@ pub struct Ours {
 
 impl Ours {
     pub fn start() -> Self {
+        Self::start_on(Backend::Mirrored)
+    }
+
+    pub fn start_on(backend: Backend) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self::on(Arc::new(runtime.block_on(Ground::new(Backend::Mirrored))))
+        Self::on(Arc::new(runtime.block_on(Ground::new(backend))))
     }
 
     /// One that knows nothing but what this one has stored.
