@@ -506,8 +506,8 @@ impl<'a> WriteSet<'a> {
         let mut builder = BatchBuilder::new(self.container, self.partition.shard);
         let writes = self.has_changes() || note.is_some();
         for doc in &self.docs {
-            let expired = doc.stored.is_some() && doc.after.is_none();
-            if !doc.changed && !(expired && writes) {
+            let leaves = writes && doc.stored.is_some() && doc.after.is_none();
+            if !doc.changed && !leaves {
                 // It was decided to leave it alone, and what was decided beside it may rest on that.
                 builder.rely(&doc.key, doc.stored.as_ref());
                 continue;
