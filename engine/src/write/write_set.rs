@@ -458,11 +458,7 @@ impl<'a> WriteSet<'a> {
         }
         let own = match OwnTtl::of(&body)? {
             Ok(own) => own,
-            Err(value)
-                if self.invalid_ttl == InvalidTtl::Refuse && self.container.ttl().default.is_some() =>
-            {
-                return Err(Error::InvalidTtl { value });
-            }
+            Err(value) if self.invalid_ttl == InvalidTtl::Refuse => return Err(Error::InvalidTtl { value }),
             Err(_) => OwnTtl::Inherit,
         };
         let dates = self.container.dates_of(&body)?;
