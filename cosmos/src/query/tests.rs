@@ -12,7 +12,7 @@ mod vectors;
 use std::{collections::BTreeMap, sync::Arc};
 
 use mayfly_engine::{Access, Container, Direction, HashRange, Operation, PageLimit, Timestamp};
-use mayfly_sql::{Context, Document};
+use mayfly_sql::Document;
 use mayfly_testkit::world::{Backend, World, definition, document, id_of, partition_key};
 use serde_json::{Value as Json, json};
 

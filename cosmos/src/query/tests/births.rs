@@ -16,7 +16,7 @@ async fn world(dice: &mut Dice, slots: u32, documents: u64) -> (World, Vec<u64>)
     let mut made: Vec<u64> = Vec::new();
     let body = |n: u64, dice: &mut Dice| {
         json!({ "id": format!("d{n:03}"), "p": format!("p{}", n % 3), "n": dice.roll(5), "tags": [1, 2],
-            "ttl": if n % 7 == 0 { 1 } else { -1 } })
+            "ttl": if n.is_multiple_of(7) { 1 } else { -1 } })
     };
     for step in 0..documents {
         let n = step * 37 % documents;
