@@ -8,12 +8,15 @@
 //! is guarded by the counter that this node has seen, and made again if another node was quicker. A container's rules
 //! reach the other nodes by the floor of its slots, which is raised before the rules change ([`Peers::raise_floor`](mayfly_storage::peers::Peers::raise_floor)).
 //!
+//! A change is a [`Change`]: a batch, and what memory takes over from it. [`Catalog::change`] is the only way to make one, and does both in a
+//! task of its own, so that memory is never behind what this node has stored, whoever stops waiting for it.
+//!
 //! Dropping a container removes its row and leaves a row that it was there; its data goes later, in the background
 //! ([`crate::reap`]). Nobody can see it meanwhile, because every key begins with the container's number. A log stays for as long as
 //! its events would have, if somebody noted its end ([`crate::notes`]).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -28,13 +31,14 @@ use mayfly_storage::{
         Store,
     },
 };
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::Mutex;
 
 use crate::{
     clock::Timestamp,
     collection::Predicates,
+    completion::to_completion,
     container::{Container, ContainerRow, IndexState},
     definition::ContainerDefinition,
     error::{Error, Resource, Result},
@@ -47,7 +51,7 @@ use crate::{
 };
 
 /// A database.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Database {
     /// Its number: never reused.
     pub id: u32,
@@ -87,19 +91,46 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Makes a change, again from the start as long as other nodes are quicker. A macro, because a function would have to say
-/// of the future of any change that it may move between threads, which cannot be said.
-macro_rules! change {
-    ($catalog:ident, $attempt:expr) => {{
-        let _one = $catalog.changing().await?;
-        let mut lost = 0;
-        loop {
-            match $attempt.await {
-                Err(Error::Contention) if lost < ATTEMPTS_MAX && $catalog.catch_up().await? => lost += 1,
-                done => break done,
-            }
-        }
-    }};
+/// Which container a change is about.
+#[derive(Clone)]
+struct Which {
+    database: u32,
+    name: Arc<str>,
+    id: u32,
+}
+
+impl Which {
+    fn of(container: &Container) -> Self {
+        Self { database: container.database, name: container.name().into(), id: container.id }
+    }
+}
+
+/// A change that is decided: what is stored, and what memory takes over once it is.
+pub(crate) struct Change<T> {
+    pub guards: Vec<Guard>,
+    pub puts: Vec<Put>,
+    pub deletes: Vec<Key>,
+    /// What a guard that does not hold means.
+    pub conflict: Error,
+    /// Takes the change over, by its number. It cannot wait, and must not fail by what could be known before.
+    pub publish: Publish<T>,
+}
+
+type Publish<T> = Box<dyn FnOnce(&mut Memory<'_>, u64) -> Result<T> + Send>;
+
+impl<T: 'static> Change<T> {
+    /// The same with another answer.
+    fn map<U>(self, map: impl FnOnce(T) -> U + Send + 'static) -> Change<U> {
+        let Self { guards, puts, deletes, conflict, publish } = self;
+        let publish: Publish<U> = Box::new(move |memory, number| publish(memory, number).map(map));
+        Change { guards, puts, deletes, conflict, publish }
+    }
+}
+
+/// The catalog in memory, to be changed.
+pub(crate) struct Memory<'a> {
+    pub named: &'a mut Named,
+    pub shelf: &'a mut Shelf,
 }
 
 pub(crate) struct Catalog {
@@ -169,6 +200,29 @@ impl Catalog {
         Ok(true)
     }
 
+    /// What is in memory and not stored, or the other way round. There is nothing, once all changes have come to their end.
+    pub async fn differences(&self) -> Result<Vec<String>> {
+        let _one = self.changes.lock().await;
+        self.catch_up().await?;
+        let stored = load(&*self.store, &*self.predicates).await?;
+        let memory = (described(&self.names.read()), self.shelf().described(), self.seen());
+        let mut differences = Vec::new();
+        let mut compare = |memory: BTreeSet<String>, stored: BTreeSet<String>| {
+            let only = |here: &BTreeSet<String>, there: &BTreeSet<String>, place: &str| {
+                here.difference(there).map(|it| format!("only {place}: {it}")).collect::<Vec<_>>()
+            };
+            differences.extend(only(&memory, &stored, "in memory"));
+            differences.extend(only(&stored, &memory, "in the store"));
+        };
+        compare(memory.0, described(&stored.named));
+        compare(memory.1, stored.shelf.described());
+        if memory.2 != stored.seen {
+            differences
+                .push(format!("the catalog in memory is of change {}, stored is {}", memory.2, stored.seen));
+        }
+        Ok(differences)
+    }
+
     /// Before the rules of containers change: no node writes by the old ones any more, and whoever reads by them finds out.
     async fn announce(&self, containers: &[Arc<Container>]) -> Result<()> {
         if self.store.is_shared() {
@@ -213,37 +267,55 @@ impl Catalog {
         self.names.read().all_containers().find(|container| container.id == id).cloned()
     }
 
-    pub async fn create_database(&self, name: &str, now: Timestamp) -> Result<Arc<Database>> {
+    pub async fn create_database(self: &Arc<Self>, name: &str, now: Timestamp) -> Result<Arc<Database>> {
         check_name(name)?;
-        change!(self, self.add_database(name, now))
+        let name = name.to_owned();
+        self.change(move |catalog| {
+            let change = catalog.add_database(name.clone(), now);
+            async { change }
+        })
+        .await
     }
 
-    async fn add_database(&self, name: &str, now: Timestamp) -> Result<Arc<Database>> {
-        if self.database(name).is_some() {
+    fn add_database(&self, name: String, now: Timestamp) -> Result<Change<Arc<Database>>> {
+        if self.database(&name).is_some() {
             return Err(Error::Exists(Resource::Database));
         }
         let modified = now.seconds();
-        let key = keys::database(name);
-        let guard = Guard { key: key.clone(), expect: Expect::Absent };
-        let put = new_row(key, &DatabaseRow { modified })?;
-        let version =
-            self.commit(vec![guard], vec![put], Vec::new(), Error::Exists(Resource::Database)).await?;
-        let id = number(version)?;
-        let database = Arc::new(Database { id, version, name: name.to_owned(), modified });
-        self.names.change(|named| drop(named.databases.insert(name.to_owned(), database.clone())));
-        Ok(database)
+        let key = keys::database(&name);
+        Ok(Change {
+            guards: vec![Guard { key: key.clone(), expect: Expect::Absent }],
+            puts: vec![new_row(key, &DatabaseRow { modified })?],
+            deletes: Vec::new(),
+            conflict: Error::Exists(Resource::Database),
+            publish: Box::new(move |memory, version| {
+                let database = Arc::new(Database { id: number(version)?, version, name, modified });
+                memory.named.databases.insert(database.name.clone(), database.clone());
+                Ok(database)
+            }),
+        })
     }
 
     pub async fn delete_database(
-        &self,
+        self: &Arc<Self>,
         name: &str,
         if_match: Option<IfMatch>,
         notes: &[Vec<u8>],
     ) -> Result<()> {
-        change!(self, self.remove_database(name, if_match, notes))
+        let (name, notes): (Arc<str>, Arc<[Vec<u8>]>) = (name.into(), notes.into());
+        self.change(move |catalog| {
+            let (name, notes) = (name.clone(), notes.clone());
+            async move { catalog.remove_database(&name, if_match, &notes).await }
+        })
+        .await
     }
 
-    async fn remove_database(&self, name: &str, if_match: Option<IfMatch>, notes: &[Vec<u8>]) -> Result<()> {
+    async fn remove_database(
+        &self,
+        name: &str,
+        if_match: Option<IfMatch>,
+        notes: &[Vec<u8>],
+    ) -> Result<Change<()>> {
         let database = self.database(name).ok_or(Error::NotFound(Resource::Database))?;
         check_etag(if_match, database.etag())?;
         let containers = self.containers(database.id);
@@ -258,21 +330,20 @@ impl Catalog {
             puts.push(self.dropped_row(container, notes)?);
         }
         self.announce(&containers).await?;
-        self.commit(guards, puts, deletes, Error::Contention).await?;
-        self.names.change(|named| {
-            named.databases.remove(name);
-            named.containers.remove(&database.id);
-            let mut shelf = self.shelf.write();
-            shelf.drop_below(database.id);
+        let publish: Publish<()> = Box::new(move |memory, _| {
+            memory.named.databases.remove(&database.name);
+            memory.named.containers.remove(&database.id);
+            memory.shelf.drop_below(database.id);
             for container in containers {
-                shelf.drop_below(container.id);
+                memory.shelf.drop_below(container.id);
             }
+            Ok(())
         });
-        Ok(())
+        Ok(Change { guards, puts, deletes, conflict: Error::Contention, publish })
     }
 
     pub async fn create_container(
-        &self,
+        self: &Arc<Self>,
         database: &Database,
         definition: ContainerDefinition,
         slots: u32,
@@ -286,16 +357,21 @@ impl Catalog {
                 "A container has from 1 to {SLOTS_MAX} slots; not {slots}."
             )));
         }
-        change!(self, self.add_container(database, definition.clone(), slots, now))
+        let database = database.clone();
+        self.change(move |catalog| {
+            let change = catalog.add_container(&database, definition.clone(), slots, now);
+            async { change }
+        })
+        .await
     }
 
-    async fn add_container(
+    fn add_container(
         &self,
         database: &Database,
         mut definition: ContainerDefinition,
         slots: u32,
         now: Timestamp,
-    ) -> Result<Arc<Container>> {
+    ) -> Result<Change<Arc<Container>>> {
         if self.container(database.id, &definition.name).is_some() {
             return Err(Error::Exists(Resource::Container));
         }
@@ -321,80 +397,128 @@ impl Catalog {
             // The database may be going at this very moment.
             Guard { key: keys::database(&database.name), expect: Expect::Version(database.version) },
         ];
-        let put = new_row(key, &row)?;
-        let version = self.commit(guards, vec![put], Vec::new(), Error::Exists(Resource::Container)).await?;
-        self.publish(Container::new(number(version)?, database.id, version, row, &*self.predicates)?)
+        Ok(Change {
+            guards,
+            puts: vec![new_row(key, &row)?],
+            deletes: Vec::new(),
+            conflict: Error::Exists(Resource::Container),
+            publish: self.publishing(None, database.id, row)?,
+        })
+    }
+
+    /// Takes over a container's row. What cannot be compiled must not be stored, so that is tried first.
+    fn publishing(
+        &self,
+        id: Option<u32>,
+        database: u32,
+        row: ContainerRow,
+    ) -> Result<Publish<Arc<Container>>> {
+        Container::new(id.unwrap_or(0), database, 0, row.clone(), &*self.predicates)?;
+        let predicates = self.predicates.clone();
+        Ok(Box::new(move |memory, version| {
+            let id = id.map_or_else(|| number(version), Ok)?;
+            let container = Arc::new(Container::new(id, database, version, row, &*predicates)?);
+            memory.named.add(container.clone());
+            Ok(container)
+        }))
     }
 
     pub async fn delete_container(
-        &self,
+        self: &Arc<Self>,
         container: &Container,
         if_match: Option<IfMatch>,
         notes: &[Vec<u8>],
     ) -> Result<()> {
-        change!(self, self.remove_container(container, if_match, notes))
+        let (which, notes): (_, Arc<[Vec<u8>]>) = (Which::of(container), notes.into());
+        self.change(move |catalog| {
+            let (which, notes) = (which.clone(), notes.clone());
+            async move { catalog.remove_container(&which, if_match, &notes).await }
+        })
+        .await
     }
 
     async fn remove_container(
         &self,
-        container: &Container,
+        which: &Which,
         if_match: Option<IfMatch>,
         notes: &[Vec<u8>],
-    ) -> Result<()> {
-        let current = self.current(container)?;
+    ) -> Result<Change<()>> {
+        let current = self.which(which)?;
         check_etag(if_match, current.etag())?;
         let (mut puts, mut deletes) = self.noting(notes).await?;
         deletes.push(keys::container(current.database, current.name()));
         deletes.extend(self.shelf().keys_below(current.id));
         puts.push(self.dropped_row(&current, notes)?);
         self.announce(std::slice::from_ref(&current)).await?;
-        self.commit(vec![current.guard()], puts, deletes, Error::Contention).await?;
-        self.names.change(|named| named.remove(&current));
-        self.shelf.write().drop_below(current.id);
-        Ok(())
+        let guards = vec![current.guard()];
+        let publish: Publish<()> = Box::new(move |memory, _| {
+            memory.named.remove(&current);
+            memory.shelf.drop_below(current.id);
+            Ok(())
+        });
+        Ok(Change { guards, puts, deletes, conflict: Error::Contention, publish })
     }
 
     /// Deletes a container that nobody has ever written to; whether it was one.
-    pub async fn delete_unwritten(&self, container: &Container) -> Result<bool> {
-        change!(self, self.remove_unwritten(container))
+    pub async fn delete_unwritten(self: &Arc<Self>, container: &Container) -> Result<bool> {
+        let which = Which::of(container);
+        self.change(move |catalog| {
+            let which = which.clone();
+            async move { catalog.remove_unwritten(&which).await }
+        })
+        .await
     }
 
-    async fn remove_unwritten(&self, container: &Container) -> Result<bool> {
-        let current = self.current(container)?;
+    async fn remove_unwritten(&self, which: &Which) -> Result<Change<bool>> {
+        let current = self.which(which)?;
         // From here on no node writes before it has seen what became of the container.
         self.announce(std::slice::from_ref(&current)).await?;
         for shard in current.shards() {
             if self.store.get(&shard.single(Family::Counter)).await?.is_some() {
-                self.alter_container(&current, None, &mut |_| Ok(())).await?;
-                return Ok(false);
+                return Ok(self.alter_container(which, None, |_| Ok(())).await?.map(|_| false));
             }
         }
-        self.remove_container(&current, None, &[]).await?;
-        Ok(true)
+        Ok(self.remove_container(which, None, &[]).await?.map(|()| true))
     }
 
-    /// Changes a container's row: one small write, whatever the container holds.
+    /// Changes a container's row: one small write, whatever the container holds. `alter` may run more than once.
     pub async fn change_container(
-        &self,
+        self: &Arc<Self>,
         container: &Container,
         if_match: Option<IfMatch>,
-        mut change: impl FnMut(&mut ContainerRow) -> Result<()>,
+        alter: impl Fn(&mut ContainerRow) -> Result<()> + Send + Sync + 'static,
     ) -> Result<Arc<Container>> {
-        change!(self, self.alter_container(container, if_match, &mut change))
+        let changed = self.change_container_with(container, if_match, alter);
+        changed.await.map(|(container, ())| container)
     }
 
-    async fn alter_container(
-        &self,
+    /// The same, and gives what `alter` has given last.
+    pub async fn change_container_with<T: Send + 'static>(
+        self: &Arc<Self>,
         container: &Container,
         if_match: Option<IfMatch>,
-        change: &mut impl FnMut(&mut ContainerRow) -> Result<()>,
-    ) -> Result<Arc<Container>> {
-        let current = self.current(container)?;
+        alter: impl Fn(&mut ContainerRow) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<(Arc<Container>, T)> {
+        let (which, alter) = (Which::of(container), Arc::new(alter));
+        self.change(move |catalog| {
+            let (which, alter) = (which.clone(), alter.clone());
+            async move { catalog.alter_container(&which, if_match, &*alter).await }
+        })
+        .await
+    }
+
+    async fn alter_container<T: Send + 'static>(
+        &self,
+        which: &Which,
+        if_match: Option<IfMatch>,
+        alter: impl Fn(&mut ContainerRow) -> Result<T>,
+    ) -> Result<Change<(Arc<Container>, T)>> {
+        let current = self.which(which)?;
         check_etag(if_match, current.etag())?;
         let mut row = current.row.clone();
-        change(&mut row)?;
-        // What cannot be compiled must not be stored.
-        Container::new(current.id, current.database, current.version, row.clone(), &*self.predicates)?;
+        let mut answer = alter(&mut row)?;
+        // Before anybody is told of it.
+        let mut publish = self.publishing(Some(current.id), current.database, row.clone())?;
         if self.store.is_shared() {
             self.announce(std::slice::from_ref(&current)).await?;
             // Another node may have answered by the old rules until now, in a second that had not begun when this request
@@ -402,16 +526,22 @@ impl Catalog {
             // what was shown as gone goes into the watermarks of the new rules.
             self.timeline.ask().await?;
             row = current.row.clone();
-            change(&mut row)?;
+            answer = alter(&mut row)?;
+            publish = self.publishing(Some(current.id), current.database, row.clone())?;
         }
-        let put = changed_row(keys::container(current.database, current.name()), current.id, &row)?;
-        let version = self.commit(vec![current.guard()], vec![put], Vec::new(), Error::Contention).await?;
-        self.publish(Container::new(current.id, current.database, version, row, &*self.predicates)?)
+        let change = Change {
+            guards: vec![current.guard()],
+            puts: vec![changed_row(keys::container(current.database, current.name()), current.id, &row)?],
+            deletes: Vec::new(),
+            conflict: Error::Contention,
+            publish,
+        };
+        Ok(change.map(|container| (container, answer)))
     }
 
     /// Gives a container another name, perhaps in another database. One that has the name goes, if `replace` says so.
     pub async fn rename_container(
-        &self,
+        self: &Arc<Self>,
         container: &Container,
         database: &Database,
         name: &str,
@@ -419,18 +549,25 @@ impl Catalog {
         notes: &[Vec<u8>],
     ) -> Result<Arc<Container>> {
         check_name(name)?;
-        change!(self, self.move_container(container, database, name, replace, notes))
+        let (which, database) = (Which::of(container), database.clone());
+        let (name, notes): (Arc<str>, Arc<[Vec<u8>]>) = (name.into(), notes.into());
+        self.change(move |catalog| {
+            let (which, database, name, notes) =
+                (which.clone(), database.clone(), name.clone(), notes.clone());
+            async move { catalog.move_container(&which, &database, &name, replace, &notes).await }
+        })
+        .await
     }
 
     async fn move_container(
         &self,
-        container: &Container,
+        which: &Which,
         database: &Database,
         name: &str,
         replace: bool,
         notes: &[Vec<u8>],
-    ) -> Result<Arc<Container>> {
-        let current = self.current(container)?;
+    ) -> Result<Change<Arc<Container>>> {
+        let current = self.which(which)?;
         let target = self.container(database.id, name);
         if target.is_some() && !replace {
             return Err(Error::Exists(Resource::Container));
@@ -458,12 +595,15 @@ impl Catalog {
         }
         let changed: Vec<_> = [Some(&current), target.as_ref()].into_iter().flatten().cloned().collect();
         self.announce(&changed).await?;
-        let version = self.commit(guards, puts, deletes, Error::Contention).await?;
-        if let Some(target) = &target {
-            self.shelf.write().drop_below(target.id);
-        }
-        self.names.change(|named| named.remove(&current));
-        self.publish(Container::new(current.id, database.id, version, row, &*self.predicates)?)
+        let publish_renamed = self.publishing(Some(current.id), database.id, row)?;
+        let publish: Publish<Arc<Container>> = Box::new(move |memory, version| {
+            if let Some(target) = target {
+                memory.shelf.drop_below(target.id);
+            }
+            memory.named.remove(&current);
+            publish_renamed(memory, version)
+        });
+        Ok(Change { guards, puts, deletes, conflict: Error::Contention, publish })
     }
 
     /// What is left of a container. Its log stays if somebody has noted its end, for those who follow it.
@@ -496,15 +636,16 @@ impl Catalog {
 
     /// The container as it is now, if it is still the same one.
     pub fn current(&self, container: &Container) -> Result<Arc<Container>> {
-        self.container(container.database, container.name())
-            .filter(|current| current.id == container.id)
-            .ok_or(Error::NotFound(Resource::Container))
+        self.named(container.database, container.name(), container.id)
     }
 
-    fn publish(&self, container: Container) -> Result<Arc<Container>> {
-        let container = Arc::new(container);
-        self.names.change(|named| named.add(container.clone()));
-        Ok(container)
+    fn which(&self, which: &Which) -> Result<Arc<Container>> {
+        self.named(which.database, &which.name, which.id)
+    }
+
+    fn named(&self, database: u32, name: &str, id: u32) -> Result<Arc<Container>> {
+        let current = self.container(database, name).filter(|current| current.id == id);
+        current.ok_or(Error::NotFound(Resource::Container))
     }
 
     /// Kept resources, to look at.
@@ -512,26 +653,38 @@ impl Catalog {
         self.shelf.read()
     }
 
-    /// Kept resources, to change after a commit.
-    pub fn shelf_mut(&self) -> RwLockWriteGuard<'_, Shelf> {
-        self.shelf.write()
+    /// Makes a change: decides it by what is stored, stores it and takes it over into memory; again from the start as long as other
+    /// nodes are quicker. One at a time, and to its end, whether or not anybody waits for it.
+    pub async fn change<T, F>(
+        self: &Arc<Self>,
+        mut decide: impl FnMut(Arc<Self>) -> F + Send + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Change<T>>> + Send + 'static,
+    {
+        let catalog = self.clone();
+        to_completion(async move {
+            let _one = catalog.changes.lock().await;
+            catalog.catch_up().await?;
+            let mut lost = 0;
+            loop {
+                let done = match decide(catalog.clone()).await {
+                    Ok(change) => catalog.commit(change).await,
+                    Err(error) => Err(error),
+                };
+                match done {
+                    Err(Error::Contention) if lost < ATTEMPTS_MAX && catalog.catch_up().await? => lost += 1,
+                    done => return done,
+                }
+            }
+        })
+        .await
     }
 
-    /// One change at a time, decided by what is stored.
-    pub async fn changing(&self) -> Result<MutexGuard<'_, ()>> {
-        let one = self.changes.lock().await;
-        self.catch_up().await?;
-        Ok(one)
-    }
-
-    /// Applies a change and returns its number; answers `conflict` if somebody else was faster.
-    pub async fn commit(
-        &self,
-        mut guards: Vec<Guard>,
-        puts: Vec<Put>,
-        deletes: Vec<Key>,
-        conflict: Error,
-    ) -> Result<u64> {
+    /// Stores a change and takes it over. For [`Catalog::change`] alone, which nobody can leave between the two.
+    async fn commit<T>(&self, change: Change<T>) -> Result<T> {
+        let Change { mut guards, puts, deletes, conflict, publish } = change;
         let counter = CATALOG.single(Family::Counter);
         if self.store.is_shared() {
             // First, so that it is the one to be named: whatever else does not hold, the catalog is not what it was.
@@ -544,8 +697,13 @@ impl Catalog {
         match self.store.commit(batch).await {
             Ok(committed) => {
                 let seq = committed.counters.first().map_or(0, |counter: &Counter| counter.seq);
+                let mut published = Err(Error::internal("a change was not taken over"));
+                self.names.change(|named| {
+                    published = publish(&mut Memory { named, shelf: &mut self.shelf.write() }, seq);
+                });
+                // Last: who sees the number sees the names.
                 self.seen.store(seq, Ordering::Release);
-                Ok(seq)
+                published
             }
             Err(StoreError::Conflict { key }) if Family::of(&key.bytes) == Some(Family::Counter) => {
                 Err(Error::Contention)
@@ -557,6 +715,16 @@ impl Catalog {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Each database and container in words, with all that is stored of it.
+fn described(named: &Named) -> BTreeSet<String> {
+    let databases = named.databases.values().map(|database| format!("{database:?}"));
+    let containers = named.all_containers().map(|container| {
+        let Container { id, database, version, row, .. } = &**container;
+        format!("container {id} of {database}, version {version}: {row:?}")
+    });
+    databases.chain(containers).collect()
 }
 
 /// The number of the last change that is stored.

@@ -1,7 +1,8 @@
 //! The offline walk that proves a store: every entry has its record, every record its entries, and the sums agree.
 //!
 //! It asks the same functions that write entries which ones a record should have, and compares with what is there, in
-//! both directions. Expired documents that purge has not reached are like any others here.
+//! both directions. Expired documents that purge has not reached are like any others here. And it compares the catalog in
+//! memory with the one that is stored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -53,6 +54,9 @@ impl Engine {
     /// Walks the whole store. For a store at rest: a running one may change between two looks.
     pub async fn check(&self) -> Result<Report> {
         let mut report = Report::default();
+        for difference in self.catalog().differences().await? {
+            report.problem(difference);
+        }
         let containers = self.catalog().all_containers();
         let dropped = self.catalog().dropped().await?;
         let snapshot = self.store().snapshot().await?;

@@ -3,6 +3,8 @@
 //! An index is added to the definition first, as one that is being built: writes from then on give it its entries. Then
 //! the documents that were there get theirs, page by page, and then it is whole. If two of them want the same place in
 //! a unique index, the index goes again and the caller is told which document it was.
+//!
+//! All of that runs to its end ([`to_completion`]): a client that leaves does not leave an index behind that nobody builds.
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::{
     clock::Timestamp,
     collection,
     collection::IndexRule,
+    completion::to_completion,
     container::Container,
     engine::Engine,
     error::{Error, Result},
@@ -57,24 +60,33 @@ impl Engine {
         ttl_seconds: Option<u32>,
         now: Timestamp,
     ) -> std::result::Result<Arc<Container>, IndexRefused> {
-        let mut number = 0;
-        let mut date_rule = None;
-        let path =
-            rule.fields.first().map(|field| field.path.split('.').map(str::to_owned).collect::<Vec<_>>());
-        let added = self.catalog().change_container(container, None, |row| {
+        let (engine, container) = (self.clone(), self.reload(container)?);
+        to_completion(async move { engine.add_index(&container, rule, ttl_seconds, now).await }).await
+    }
+
+    async fn add_index(
+        &self,
+        container: &Container,
+        rule: IndexRule,
+        ttl_seconds: Option<u32>,
+        now: Timestamp,
+    ) -> std::result::Result<Arc<Container>, IndexRefused> {
+        let path = first_path(&rule);
+        let added = self.catalog().change_container_with(container, None, move |row| {
+            let mut date_rule = None;
             let indexes = &mut row.definition.index_rules;
-            number = indexes.iter().map(|index| index.number + 1).max().unwrap_or(1).max(row.next_index);
+            let number = indexes.iter().map(|index| index.number + 1).max().unwrap_or(1).max(row.next_index);
             row.next_index = number + 1;
-            if let (Some(seconds), Some(path)) = (ttl_seconds, path.clone().and_then(Path::from_segments)) {
+            if let (Some(seconds), Some(path)) = (ttl_seconds, path.clone()) {
                 let (policy, rule) = row.ttl.with_date_rule(&path, seconds)?;
                 (row.ttl, date_rule) = (policy, Some(rule));
             }
             indexes.push(IndexRule { number, date_rule, building: true, ..rule.clone() });
             row.modified = now.seconds();
             row.revision += 1;
-            Ok(())
+            Ok((number, date_rule))
         });
-        let mut container = added.await?;
+        let (mut container, (number, date_rule)) = added.await?;
         let built = self.build_index(&mut container, number).await;
         if let Err(refused) = built {
             self.drop_index(&container, number, now).await?;
@@ -85,9 +97,10 @@ impl Engine {
                 self.date_documents(&mut container, shard).await?;
             }
         }
-        let whole = self.catalog().change_container(&container, None, |row| {
+        let timeline = self.timeline().clone();
+        let whole = self.catalog().change_container(&container, None, move |row| {
             if let Some(rule) = date_rule {
-                row.ttl = row.ttl.with_date_rule_built(rule, now.max(self.timeline().told()))?;
+                row.ttl = row.ttl.with_date_rule_built(rule, now.max(timeline.told()))?;
             }
             for index in row.definition.index_rules.iter_mut().filter(|index| index.number == number) {
                 index.building = false;
@@ -104,8 +117,9 @@ impl Engine {
         number: u32,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
-        let changed = self.catalog().change_container(container, None, |row| {
-            let told = now.max(self.timeline().told());
+        let timeline = self.timeline().clone();
+        let changed = self.catalog().change_container(container, None, move |row| {
+            let told = now.max(timeline.told());
             let indexes = &mut row.definition.index_rules;
             let Some(place) = indexes.iter().position(|index| index.number == number) else {
                 return Ok(());
@@ -134,8 +148,9 @@ impl Engine {
         default: DefaultTtl,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
-        let changed = self.catalog().change_container(container, None, |row| {
-            let told = now.max(self.timeline().told());
+        let timeline = self.timeline().clone();
+        let changed = self.catalog().change_container(container, None, move |row| {
+            let told = now.max(timeline.told());
             let indexes = &mut row.definition.index_rules;
             let number = indexes.iter().map(|index| index.number + 1).max().unwrap_or(1).max(row.next_index);
             row.next_index = number + 1;
@@ -157,12 +172,21 @@ impl Engine {
         ttl: Option<i64>,
         now: Timestamp,
     ) -> Result<Arc<Container>> {
-        let path =
-            rule.fields.first().map(|field| field.path.split('.').map(str::to_owned).collect::<Vec<_>>());
-        let mut added = None;
-        let changed = self.catalog().change_container(container, None, |row| {
-            let told = now.max(self.timeline().told());
-            let mut rule = rule.clone();
+        let (engine, container) = (self.clone(), self.reload(container)?);
+        to_completion(async move { engine.alter_index(&container, rule, ttl, now).await }).await
+    }
+
+    async fn alter_index(
+        &self,
+        container: &Container,
+        rule: IndexRule,
+        ttl: Option<i64>,
+        now: Timestamp,
+    ) -> Result<Arc<Container>> {
+        let (path, timeline) = (first_path(&rule), self.timeline().clone());
+        let changed = self.catalog().change_container_with(container, None, move |row| {
+            let told = now.max(timeline.told());
+            let (mut rule, mut added) = (rule.clone(), None);
             match ttl {
                 Some(ttl) if rule.is_default_ttl => {
                     let default = DefaultTtl::try_from(ttl).map_err(Error::bad_request)?;
@@ -172,7 +196,7 @@ impl Engine {
                 Some(ttl) => {
                     let seconds =
                         u32::try_from(ttl).map_err(|_| Error::bad_request("not a number of seconds"))?;
-                    match (rule.date_rule, path.clone().and_then(Path::from_segments)) {
+                    match (rule.date_rule, path.clone()) {
                         (Some(number), _) => {
                             row.ttl = row.ttl.with_date_rule_seconds(number, Some(seconds), told)?;
                         }
@@ -192,15 +216,16 @@ impl Engine {
             }
             row.modified = now.seconds();
             row.revision += 1;
-            Ok(())
+            Ok(added)
         });
-        let mut container = changed.await?;
+        let (mut container, added) = changed.await?;
         let Some(number) = added else { return Ok(container) };
         for shard in container.shards() {
             self.date_documents(&mut container, shard).await?;
         }
-        let built = self.catalog().change_container(&container, None, |row| {
-            row.ttl = row.ttl.with_date_rule_built(number, now.max(self.timeline().told()))?;
+        let timeline = self.timeline().clone();
+        let built = self.catalog().change_container(&container, None, move |row| {
+            row.ttl = row.ttl.with_date_rule_built(number, now.max(timeline.told()))?;
             Ok(())
         });
         built.await
@@ -279,4 +304,9 @@ impl Engine {
         let owner = self.stored(shard, &unique_row_owner(&row)?).await?;
         Ok(owner.map_or(Error::Contention.into(), |record| IndexRefused::Duplicate(record.body().to_owned())))
     }
+}
+
+/// Where the first field of an index is.
+fn first_path(rule: &IndexRule) -> Option<Path> {
+    Path::from_segments(rule.fields.first()?.path.split('.').map(str::to_owned).collect::<Vec<_>>())
 }

@@ -10,7 +10,9 @@
 //! It also says whether the index is *plain*: all its values are of JSON's types, so that what a query language makes
 //! of them follows from the key.
 
-use bson::{RawBsonRef, RawDocument};
+use std::sync::Arc;
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use mayfly_value::{
     keycode::{self, STRING_BYTES_MAX},
     path::PathRules,
@@ -186,21 +188,27 @@ fn is_plain(value: RawBsonRef<'_>) -> bool {
 
 impl Engine {
     /// Takes from a container's coverage what these documents do not have. They may be written then.
-    pub(crate) async fn narrow_coverage(&self, container: &Container, bodies: &[&RawDocument]) -> Result<()> {
+    pub(crate) async fn narrow_coverage(
+        &self,
+        container: &Arc<Container>,
+        bodies: &[&RawDocument],
+    ) -> Result<()> {
         if self.reload(container)?.version != container.version {
             // What the caller goes by is old; the container as it is may do.
             return Ok(());
         }
         let epoch = container.row.index.epoch;
-        let narrowed = self.catalog().change_container(container, None, |row| {
+        let by: Arc<Container> = container.clone();
+        let bodies: Vec<RawDocumentBuf> = bodies.iter().map(|body| (*body).to_owned()).collect();
+        let narrowed = self.catalog().change_container(container, None, move |row| {
             if row.index.epoch != epoch {
                 return Err(Error::Contention);
             }
             let before = row.index.coverage.clone();
-            for body in bodies {
-                let parts = container.composites.iter().flat_map(|composite| &composite.parts);
+            for body in &bodies {
+                let parts = by.composites.iter().flat_map(|composite| &composite.parts);
                 let plain = parts.into_iter().all(|(path, _)| path.get(body).is_none_or(is_plain));
-                row.index.coverage = row.index.coverage.narrowed(&container.rules, body, plain)?;
+                row.index.coverage = row.index.coverage.narrowed(&by.rules, body, plain)?;
             }
             // Somebody else took away the same: one more version would only send others back to the start.
             if row.index.coverage == before { Err(Error::Contention) } else { Ok(()) }

@@ -56,7 +56,7 @@ pub struct Engine {
 
 struct Inner {
     store: Arc<dyn Store>,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     timeline: Arc<Timeline>,
     ids: Arc<dyn Ids>,
     moments: Moments,
@@ -110,7 +110,7 @@ impl Builder {
         let catalog = Catalog::open(self.store.clone(), timeline.clone(), self.predicates).await?;
         let inner = Inner {
             store: self.store,
-            catalog,
+            catalog: Arc::new(catalog),
             timeline,
             ids: self.ids,
             moments: Moments::default(),
@@ -234,11 +234,11 @@ impl Engine {
         &*self.inner.store
     }
 
-    pub(crate) fn catalog(&self) -> &Catalog {
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         &self.inner.catalog
     }
 
-    pub(crate) fn timeline(&self) -> &Timeline {
+    pub(crate) fn timeline(&self) -> &Arc<Timeline> {
         &self.inner.timeline
     }
 
@@ -314,8 +314,9 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Arc<Container>> {
         let purged = self.purged_past(container, now).await?;
+        let timeline = self.inner.timeline.clone();
         self.catalog()
-            .change_container(container, if_match, |row| {
+            .change_container(container, if_match, move |row| {
                 let mut definition = definition.clone();
                 // A front-end that knows nothing of collections leaves them as they are.
                 definition.collection = definition.collection.or_else(|| row.definition.collection.clone());
@@ -327,7 +328,7 @@ impl Engine {
                 }
                 if row.ttl.default != definition.default_ttl {
                     // What anybody has been told is gone stays gone, also if their time is later than this request's.
-                    let now = now.max(self.timeline().told());
+                    let now = now.max(timeline.told());
                     row.change_default(definition.default_ttl, now);
                 }
                 // Switched on again before it was removed, the old log goes on.
@@ -460,10 +461,11 @@ impl Engine {
             }
             pause(ANNOUNCED_PAUSE).await;
         }
-        let ended = self.catalog().change_container(container, None, |_| {
+        let (engine, id) = (self.clone(), container.id);
+        let ended = self.catalog().change_container(container, None, move |_| {
             // Many wait for the same change, here and on other nodes. One version more for each of them would send all the
             // others back to the start.
-            if self.is_behind(&*self.reload(container)?) { Ok(()) } else { Err(Error::Contention) }
+            if engine.is_behind(&*engine.container_by_id(id)?) { Ok(()) } else { Err(Error::Contention) }
         });
         match ended.await {
             // Somebody has ended it. If it was for the next change, whoever asked finds that out.

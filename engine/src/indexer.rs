@@ -14,6 +14,7 @@ use mayfly_storage::{
 
 use crate::{
     clock::Timestamp,
+    completion::to_completion,
     container::Container,
     definition::IndexingMode,
     engine::Engine,
@@ -72,7 +73,7 @@ impl Engine {
             // Every write since the policy changed was guarded by the container's row and made its own entries, so
             // nothing can have been missed.
             let epoch = container.row.index.epoch;
-            let ready = self.catalog().change_container(container, None, |row| {
+            let ready = self.catalog().change_container(container, None, move |row| {
                 if row.index.epoch == epoch {
                     row.index.ready = true;
                 }
@@ -86,7 +87,7 @@ impl Engine {
         Ok(more)
     }
 
-    async fn index_shard(&self, container: &Container, shard: Shard) -> Result<bool> {
+    async fn index_shard(&self, container: &Arc<Container>, shard: Shard) -> Result<bool> {
         let snapshot = self.store().snapshot().await?;
         let position = indexed_through(&*snapshot, shard, container.row.index.epoch).await?;
         let page = commits_after(&*snapshot, shard, Family::Feed, position, DOCUMENTS_MAX).await?;
@@ -149,14 +150,19 @@ impl Engine {
         seconds: u32,
         now: Timestamp,
     ) -> Result<(Arc<Container>, u16)> {
-        let mut number = 0;
-        let added = self.catalog().change_container(container, None, |row| {
-            (row.ttl, number) = row.ttl.with_date_rule(path, seconds)?;
-            row.modified = now.seconds();
-            row.revision += 1;
-            Ok(())
-        });
-        Ok((self.build_date_rule(added.await?, number, now).await?, number))
+        let (engine, container, path) = (self.clone(), self.reload(container)?, path.clone());
+        to_completion(async move {
+            let added = engine.catalog().change_container_with(&container, None, move |row| {
+                let (policy, number) = row.ttl.with_date_rule(&path, seconds)?;
+                row.ttl = policy;
+                row.modified = now.seconds();
+                row.revision += 1;
+                Ok(number)
+            });
+            let (added, number) = added.await?;
+            Ok((engine.build_date_rule(added, number, now).await?, number))
+        })
+        .await
     }
 
     /// Gives every document its date under a rule, and puts the rule in force.
@@ -169,8 +175,9 @@ impl Engine {
         for shard in container.shards() {
             self.date_documents(&mut container, shard).await?;
         }
-        let built = self.catalog().change_container(&container, None, |row| {
-            row.ttl = row.ttl.with_date_rule_built(number, now.max(self.timeline().told()))?;
+        let timeline = self.timeline().clone();
+        let built = self.catalog().change_container(&container, None, move |row| {
+            row.ttl = row.ttl.with_date_rule_built(number, now.max(timeline.told()))?;
             Ok(())
         });
         built.await
@@ -185,9 +192,10 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Arc<Container>> {
         let purged = self.purged_past(container, now).await?;
-        let change = self.catalog().change_container(container, None, |row| {
+        let timeline = self.timeline().clone();
+        let change = self.catalog().change_container(container, None, move |row| {
             purged.iter().for_each(|cuts| row.ttl.forget_past(cuts));
-            let told = now.max(self.timeline().told());
+            let told = now.max(timeline.told());
             row.ttl = row.ttl.with_date_rule_seconds(rule, seconds, told)?;
             row.modified = now.seconds();
             row.revision += 1;
@@ -228,6 +236,10 @@ impl Engine {
                         let value = entry.value(&life);
                         put(entry.key, value);
                     }
+                }
+                // Entries tell how long their document lives, also those of a collection's indexes.
+                for key in index::secondary_keys(container, shard, &entry.document, record.body())? {
+                    put(key, index::secondary_value(&entry.document, &life));
                 }
                 for key in expiry {
                     put(key, record.size().to_be_bytes().to_vec());

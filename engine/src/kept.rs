@@ -8,14 +8,14 @@
 //!   owner:u32  kind:u8  name   ─▶   version:u64  number:u64  JSON { modified, value }
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mayfly_storage::store::{Expect, Guard, Key};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    catalog::{Catalog, changed_row, check_etag, check_name, decode_row, new_row, number},
+    catalog::{Catalog, Change, changed_row, check_etag, check_name, decode_row, new_row, number},
     clock::Timestamp,
     engine::Engine,
     error::{Error, Resource, Result},
@@ -94,6 +94,11 @@ impl Shelf {
         Ok(())
     }
 
+    /// Each of them in words, with all that is stored of it.
+    pub fn described(&self) -> BTreeSet<String> {
+        self.0.iter().map(|((_, kind, _), kept)| format!("kind {kind}: {kept:?}")).collect()
+    }
+
     /// The keys of everything that goes when `owner` goes, down to what belongs to what belongs to it.
     pub fn keys_below(&self, owner: u32) -> Vec<Key> {
         let mut found = Vec::new();
@@ -157,11 +162,10 @@ impl Engine {
 
     /// One kept resource.
     pub fn kept_named(&self, kind: KeptKind, owner: u32, name: &str) -> Result<Kept> {
-        let key = (owner, kind as u8, name.to_owned());
-        self.catalog().shelf().0.get(&key).cloned().ok_or(Error::NotFound(Resource::Kept))
+        self.catalog().kept_named(kind, owner, name)
     }
 
-    /// Keeps a new resource. `owner_guard` refuses it if its owner is going at the same moment.
+    /// Keeps a new resource. It is refused if its owner is going at the same moment.
     pub async fn keep(
         &self,
         kind: KeptKind,
@@ -171,27 +175,13 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Kept> {
         check_name(name)?;
-        let catalog = self.catalog();
-        let _one = catalog.changing().await?;
-        if self.kept_named(kind, owner, name).is_ok() {
-            return Err(Error::Exists(Resource::Kept));
-        }
-        let owner_guard = catalog.owner_guard(owner).ok_or(Error::NotFound(Resource::Kept))?;
-        let key = keys::kept(owner, kind as u8, name);
-        let guards = vec![owner_guard, Guard { key: key.clone(), expect: Expect::Absent }];
-        let row = Row { modified: now.seconds(), value };
-        let version =
-            catalog.commit(guards, vec![new_row(key, &row)?], Vec::new(), Error::Contention).await?;
-        let kept = Kept {
-            id: number(version)?,
-            owner,
-            name: name.to_owned(),
-            value: row.value,
-            modified: row.modified,
-            version,
-        };
-        catalog.shelf_mut().0.insert((owner, kind as u8, name.to_owned()), kept.clone());
-        Ok(kept)
+        let name = name.to_owned();
+        self.catalog()
+            .change(move |catalog| {
+                let change = catalog.add_kept(kind, owner, name.clone(), value.clone(), now);
+                async { change }
+            })
+            .await
     }
 
     /// Gives a kept resource another value, and another name if `name` is one.
@@ -204,53 +194,121 @@ impl Engine {
         if_match: Option<IfMatch>,
         now: Timestamp,
     ) -> Result<Kept> {
-        let catalog = self.catalog();
-        let _one = catalog.changing().await?;
-        let current = self.kept_named(kind, kept.owner, &kept.name)?;
-        check_etag(if_match, current.etag())?;
+        let (owner, from, to) = (kept.owner, kept.name.clone(), name.to_owned());
+        self.catalog()
+            .change(move |catalog| {
+                let current = catalog.kept_named(kind, owner, &from);
+                let change = current.and_then(|current| {
+                    check_etag(if_match, current.etag())?;
+                    catalog.alter_kept(kind, current, to.clone(), value.clone(), now)
+                });
+                async { change }
+            })
+            .await
+    }
+
+    /// Forgets a kept resource and what belongs to it.
+    pub async fn delete_kept(&self, kind: KeptKind, kept: &Kept, if_match: Option<IfMatch>) -> Result<()> {
+        let (owner, name) = (kept.owner, kept.name.clone());
+        self.catalog()
+            .change(move |catalog| {
+                let current = catalog.kept_named(kind, owner, &name);
+                let change = current.and_then(|current| {
+                    check_etag(if_match, current.etag())?;
+                    Ok(catalog.remove_kept(kind, current))
+                });
+                async { change }
+            })
+            .await
+    }
+}
+
+impl Catalog {
+    fn kept_named(&self, kind: KeptKind, owner: u32, name: &str) -> Result<Kept> {
+        self.shelf().get(owner, kind as u8, name).cloned().ok_or(Error::NotFound(Resource::Kept))
+    }
+
+    fn add_kept(
+        &self,
+        kind: KeptKind,
+        owner: u32,
+        name: String,
+        value: Value,
+        now: Timestamp,
+    ) -> Result<Change<Kept>> {
+        if self.kept_named(kind, owner, &name).is_ok() {
+            return Err(Error::Exists(Resource::Kept));
+        }
+        let owner_guard = self.owner_guard(owner).ok_or(Error::NotFound(Resource::Kept))?;
+        let key = keys::kept(owner, kind as u8, &name);
+        let row = Row { modified: now.seconds(), value };
+        Ok(Change {
+            guards: vec![owner_guard, Guard { key: key.clone(), expect: Expect::Absent }],
+            puts: vec![new_row(key, &row)?],
+            deletes: Vec::new(),
+            conflict: Error::Contention,
+            publish: Box::new(move |memory, version| {
+                let kept = Kept::new(number(version)?, owner, &name, row, version);
+                memory.shelf.insert(kind as u8, kept.clone());
+                Ok(kept)
+            }),
+        })
+    }
+
+    fn alter_kept(
+        &self,
+        kind: KeptKind,
+        current: Kept,
+        name: String,
+        value: Value,
+        now: Timestamp,
+    ) -> Result<Change<Kept>> {
         let key = keys::kept(current.owner, kind as u8, &current.name);
         let mut guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
         let row = Row { modified: now.seconds(), value };
         let (new_key, deletes) = if name == current.name {
             (key, Vec::new())
         } else {
-            check_name(name)?;
-            if self.kept_named(kind, current.owner, name).is_ok() {
+            check_name(&name)?;
+            if self.kept_named(kind, current.owner, &name).is_ok() {
                 return Err(Error::Exists(Resource::Kept));
             }
-            let new_key = keys::kept(current.owner, kind as u8, name);
+            let new_key = keys::kept(current.owner, kind as u8, &name);
             guards.push(Guard { key: new_key.clone(), expect: Expect::Absent });
             (new_key, vec![key])
         };
-        let put = changed_row(new_key, current.id, &row)?;
-        let version = catalog.commit(guards, vec![put], deletes, Error::Contention).await?;
-        let mut shelf = catalog.shelf_mut();
-        shelf.0.remove(&(current.owner, kind as u8, current.name.clone()));
-        let next =
-            Kept { name: name.to_owned(), value: row.value, modified: row.modified, version, ..current };
-        shelf.0.insert((next.owner, kind as u8, next.name.clone()), next.clone());
-        Ok(next)
+        Ok(Change {
+            guards,
+            puts: vec![changed_row(new_key, current.id, &row)?],
+            deletes,
+            conflict: Error::Contention,
+            publish: Box::new(move |memory, version| {
+                memory.shelf.remove(current.owner, kind as u8, &current.name);
+                let next = Kept::new(current.id, current.owner, &name, row, version);
+                memory.shelf.insert(kind as u8, next.clone());
+                Ok(next)
+            }),
+        })
     }
 
-    /// Forgets a kept resource and what belongs to it.
-    pub async fn delete_kept(&self, kind: KeptKind, kept: &Kept, if_match: Option<IfMatch>) -> Result<()> {
-        let catalog = self.catalog();
-        let _one = catalog.changing().await?;
-        let current = self.kept_named(kind, kept.owner, &kept.name)?;
-        check_etag(if_match, current.etag())?;
+    fn remove_kept(&self, kind: KeptKind, current: Kept) -> Change<()> {
         let key = keys::kept(current.owner, kind as u8, &current.name);
         let guards = vec![Guard { key: key.clone(), expect: Expect::Version(current.version) }];
         let mut deletes = vec![key];
-        deletes.extend(catalog.shelf().keys_below(current.id));
-        catalog.commit(guards, Vec::new(), deletes, Error::Contention).await?;
-        let mut shelf = catalog.shelf_mut();
-        shelf.drop_below(current.id);
-        shelf.0.remove(&(current.owner, kind as u8, current.name));
-        Ok(())
+        deletes.extend(self.shelf().keys_below(current.id));
+        Change {
+            guards,
+            puts: Vec::new(),
+            deletes,
+            conflict: Error::Contention,
+            publish: Box::new(move |memory, _| {
+                memory.shelf.drop_below(current.id);
+                memory.shelf.remove(current.owner, kind as u8, &current.name);
+                Ok(())
+            }),
+        }
     }
-}
 
-impl Catalog {
     /// The guard that holds while the owner with this number is there.
     fn owner_guard(&self, owner: u32) -> Option<Guard> {
         if let Some(database) = self.database_by_id(owner) {

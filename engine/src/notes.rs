@@ -9,11 +9,13 @@
 //!   0           0             ─▶   forgotten up to:u64  second of that one:u64  rows kept:u64
 //! ```
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use mayfly_storage::store::{Direction, Key, MarkAt, PageLimit, Put, SeqMark};
 
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, Change},
     clock::Timestamp,
     engine::Engine,
     error::{Error, Result},
@@ -29,9 +31,6 @@ const FORGOTTEN_MAX: usize = 100;
 
 /// Notes read at a time.
 const PAGE: PageLimit = PageLimit { rows: 1000, bytes: 4 << 20 };
-
-/// Attempts beside other nodes.
-const ATTEMPTS_MAX: usize = 20;
 
 /// A note.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,13 +79,13 @@ impl Head {
 impl Engine {
     /// Writes notes down that come with no change.
     pub async fn write_notes(&self, notes: &[Vec<u8>]) -> Result<()> {
-        for _ in 0..ATTEMPTS_MAX {
-            match self.catalog().note(notes).await {
-                Err(Error::Contention) => {}
-                done => return done,
-            }
-        }
-        Err(Error::Contention)
+        let notes: Arc<[Vec<u8>]> = notes.into();
+        self.catalog()
+            .change(move |catalog| {
+                let notes = notes.clone();
+                async move { catalog.note(&notes).await }
+            })
+            .await
     }
 
     /// Some notes after a change of the catalog.
@@ -106,10 +105,10 @@ impl Engine {
 }
 
 impl Catalog {
-    async fn note(&self, notes: &[Vec<u8>]) -> Result<()> {
-        let _one = self.changing().await?;
+    async fn note(&self, notes: &[Vec<u8>]) -> Result<Change<()>> {
         let (puts, deletes) = self.noting(notes).await?;
-        self.commit(Vec::new(), puts, deletes, Error::Contention).await.map(drop)
+        let (guards, conflict) = (Vec::new(), Error::Contention);
+        Ok(Change { guards, puts, deletes, conflict, publish: Box::new(|_, _| Ok(())) })
     }
 
     /// The rows of notes that come with a change, and those that go.

@@ -55,7 +55,7 @@ impl Engine {
             }
             more |= left;
             if !left {
-                self.note(&container, |row| {
+                self.note(&container, move |row| {
                     row.index.retired.retain(|epoch| !retired.contains(epoch));
                     row.retired_indexes.retain(|number| !numbers.contains(number));
                 })
@@ -81,13 +81,17 @@ impl Engine {
         }
         // Unless its owner switched it on and off meanwhile.
         let revision = container.row.revision;
-        self.note(container, |row| row.log_left &= row.revision != revision).await?;
+        self.note(container, move |row| row.log_left &= row.revision != revision).await?;
         Ok(false)
     }
 
     /// Changes a container's row in the background, if the container is still there.
-    async fn note(&self, container: &Container, mut change: impl FnMut(&mut ContainerRow)) -> Result<()> {
-        let noted = self.catalog().change_container(container, None, |row| {
+    async fn note(
+        &self,
+        container: &Container,
+        change: impl Fn(&mut ContainerRow) + Send + Sync + 'static,
+    ) -> Result<()> {
+        let noted = self.catalog().change_container(container, None, move |row| {
             change(row);
             Ok(())
         });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    catalog::{Catalog, changed_row, new_row, number},
+    catalog::{Catalog, Change, changed_row, new_row, number},
     clock::Timestamp,
     engine::Engine,
     error::{Error, Result},
@@ -29,9 +29,6 @@ const LIVES: u64 = 2;
 
 /// Ended watches removed with a new one.
 const REMOVED_MAX: usize = 100;
-
-/// Attempts beside other nodes.
-const ATTEMPTS_MAX: usize = 20;
 
 /// Names of databases and collections are shorter.
 const NAME_BYTES_MAX: usize = 1000;
@@ -80,19 +77,18 @@ impl Engine {
             return Err(Error::bad_request("The name is too long to be watched."));
         }
         let life = u64::from(minutes) * 60;
-        for _ in 0..ATTEMPTS_MAX {
-            let current = self.catalog().shelf().get(NOBODY, WATCH, &name).cloned();
-            let left =
-                current.as_ref().and_then(Watch::of).map(|watch| watch.until.saturating_sub(now.seconds()));
-            if left.is_some_and(|left| left > life * LIVES - life / 2) {
-                return Ok(());
-            }
-            match self.catalog().keep_watch(&name, minutes, now).await {
-                Err(Error::Contention) => {}
-                done => return done,
-            }
+        let current = self.catalog().shelf().get(NOBODY, WATCH, &name).cloned();
+        let left =
+            current.as_ref().and_then(Watch::of).map(|watch| watch.until.saturating_sub(now.seconds()));
+        if left.is_some_and(|left| left > life * LIVES - life / 2) {
+            return Ok(());
         }
-        Err(Error::Contention)
+        self.catalog()
+            .change(move |catalog| {
+                let change = catalog.keep_watch(name.clone(), minutes, now);
+                async { change }
+            })
+            .await
     }
 
     /// How many minutes of log a collection of that name is to keep, if it is watched; without a name, the database.
@@ -102,14 +98,13 @@ impl Engine {
 }
 
 impl Catalog {
-    async fn keep_watch(&self, name: &str, minutes: u32, now: Timestamp) -> Result<()> {
-        let _one = self.changing().await?;
-        let key = keys::kept(NOBODY, WATCH, name);
+    fn keep_watch(&self, name: String, minutes: u32, now: Timestamp) -> Result<Change<()>> {
+        let key = keys::kept(NOBODY, WATCH, &name);
         let until = now.seconds() + u64::from(minutes) * 60 * LIVES;
         let value = serde_json::to_value(Watch { until, minutes });
         let value: Value = value.map_err(|error| Error::internal(error.to_string()))?;
         let row = Row { modified: now.seconds(), value };
-        let current = self.shelf().get(NOBODY, WATCH, name).cloned();
+        let current = self.shelf().get(NOBODY, WATCH, &name).cloned();
         let put = match &current {
             Some(kept) => changed_row(key, kept.id, &row)?,
             None => new_row(key, &row)?,
@@ -121,12 +116,18 @@ impl Catalog {
             ended.take(REMOVED_MAX).map(|kept| kept.name.clone()).collect()
         };
         let deletes: Vec<Key> = ended.iter().map(|name| keys::kept(NOBODY, WATCH, name)).collect();
-        let version = self.commit(Vec::new(), vec![put], deletes, Error::Contention).await?;
-        let id = current.map_or_else(|| number(version), |kept| Ok(kept.id))?;
-        let mut shelf = self.shelf_mut();
-        ended.iter().for_each(|name| shelf.remove(NOBODY, WATCH, name));
-        shelf.insert(WATCH, Kept::new(id, NOBODY, name, row, version));
-        Ok(())
+        Ok(Change {
+            guards: Vec::new(),
+            puts: vec![put],
+            deletes,
+            conflict: Error::Contention,
+            publish: Box::new(move |memory, version| {
+                let id = current.map_or_else(|| number(version), |kept| Ok(kept.id))?;
+                ended.iter().for_each(|name| memory.shelf.remove(NOBODY, WATCH, name));
+                memory.shelf.insert(WATCH, Kept::new(id, NOBODY, &name, row, version));
+                Ok(())
+            }),
+        })
     }
 
     /// See [`Engine::watched`].
