@@ -1,19 +1,21 @@
 //! Databases and containers: names, definitions, policies.
 //!
-//! The catalog is small and kept in memory whole; the store has one row per database and container. Every change is
-//! one batch that raises the catalog's counter, and a new database or container takes its number from it, so
-//! numbers are never used twice. A row's value is `version:u64 number:u64 JSON`.
+//! The catalog is small and kept in memory whole; the store has one row per database and container. Every
+//! change is one batch that raises the catalog's counter, and a new database or container takes its number
+//! from it, so numbers are never used twice. A row's value is `version:u64 number:u64 JSON`.
 //!
-//! Where several nodes share a store, each has a catalog of its own in memory. A change is decided by what is stored: it
-//! is guarded by the counter that this node has seen, and made again if another node was quicker. A container's rules
-//! reach the other nodes by the floor of its slots, which is raised before the rules change ([`Peers::raise_floor`](mayfly_storage::peers::Peers::raise_floor)).
+//! Where several nodes share a store, each has a catalog of its own in memory. A change is decided by what is
+//! stored: it is guarded by the counter that this node has seen, and made again if another node was quicker.
+//! A container's rules reach the other nodes by the floor of its slots, which is raised before the rules
+//! change ([`Peers::raise_floor`](mayfly_storage::peers::Peers::raise_floor)).
 //!
-//! A change is a [`Change`]: a batch, and what memory takes over from it. [`Catalog::change`] is the only way to make one, and does both in a
-//! task of its own, so that memory is never behind what this node has stored, whoever stops waiting for it.
+//! A change is a [`Change`]: a batch, and what memory takes over from it. [`Catalog::change`] is the only way
+//! to make one, and does both in a task of its own, so that memory is never behind what this node has stored,
+//! whoever stops waiting for it.
 //!
-//! Dropping a container removes its row and leaves a row that it was there; its data goes later, in the background
-//! ([`crate::reap`]). Nobody can see it meanwhile, because every key begins with the container's number. A log stays for as long as
-//! its events would have, if somebody noted its end ([`crate::notes`]).
+//! Dropping a container removes its row and leaves a row that it was there; its data goes later, in the
+//! background ([`crate::reap`]). Nobody can see it meanwhile, because every key begins with the container's
+//! number. A log stays for as long as its events would have, if somebody noted its end ([`crate::notes`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -200,7 +202,8 @@ impl Catalog {
         Ok(true)
     }
 
-    /// What is in memory and not stored, or the other way round. There is nothing, once all changes have come to their end.
+    /// What is in memory and not stored, or the other way round. There is nothing, once all changes have come
+    /// to their end.
     pub async fn differences(&self) -> Result<Vec<String>> {
         let _one = self.changes.lock().await;
         self.catch_up().await?;
@@ -223,7 +226,8 @@ impl Catalog {
         Ok(differences)
     }
 
-    /// Before the rules of containers change: no node writes by the old ones any more, and whoever reads by them finds out.
+    /// Before the rules of containers change: no node writes by the old ones any more, and whoever reads by
+    /// them finds out.
     async fn announce(&self, containers: &[Arc<Container>]) -> Result<()> {
         if self.store.is_shared() {
             for container in containers {
@@ -481,7 +485,8 @@ impl Catalog {
         Ok(self.remove_container(which, None, &[]).await?.map(|()| true))
     }
 
-    /// Changes a container's row: one small write, whatever the container holds. `alter` may run more than once.
+    /// Changes a container's row: one small write, whatever the container holds. `alter` may run more than
+    /// once.
     pub async fn change_container(
         self: &Arc<Self>,
         container: &Container,
@@ -521,9 +526,9 @@ impl Catalog {
         let mut publish = self.publishing(Some(current.id), current.database, row.clone())?;
         if self.store.is_shared() {
             self.announce(std::slice::from_ref(&current)).await?;
-            // Another node may have answered by the old rules until now, in a second that had not begun when this request
-            // took its time. Nobody does from here on, so the time that is asked now is not behind any that was told, and
-            // what was shown as gone goes into the watermarks of the new rules.
+            // Another node may have answered by the old rules until now, in a second that had not begun when
+            // this request took its time. Nobody does from here on, so the time that is asked now is not
+            // behind any that was told, and what was shown as gone goes into the watermarks of the new rules.
             self.timeline.ask().await?;
             row = current.row.clone();
             answer = alter(&mut row)?;
@@ -539,7 +544,8 @@ impl Catalog {
         Ok(change.map(|container| (container, answer)))
     }
 
-    /// Gives a container another name, perhaps in another database. One that has the name goes, if `replace` says so.
+    /// Gives a container another name, perhaps in another database. One that has the name goes, if `replace`
+    /// says so.
     pub async fn rename_container(
         self: &Arc<Self>,
         container: &Container,
@@ -653,8 +659,9 @@ impl Catalog {
         self.shelf.read()
     }
 
-    /// Makes a change: decides it by what is stored, stores it and takes it over into memory; again from the start as long as other
-    /// nodes are quicker. One at a time, and to its end, whether or not anybody waits for it.
+    /// Makes a change: decides it by what is stored, stores it and takes it over into memory; again from the
+    /// start as long as other nodes are quicker. One at a time, and to its end, whether or not anybody waits
+    /// for it.
     pub async fn change<T, F>(
         self: &Arc<Self>,
         mut decide: impl FnMut(Arc<Self>) -> F + Send + 'static,
@@ -682,12 +689,14 @@ impl Catalog {
         .await
     }
 
-    /// Stores a change and takes it over. For [`Catalog::change`] alone, which nobody can leave between the two.
+    /// Stores a change and takes it over. For [`Catalog::change`] alone, which nobody can leave between the
+    /// two.
     async fn commit<T>(&self, change: Change<T>) -> Result<T> {
         let Change { mut guards, puts, deletes, conflict, publish } = change;
         let counter = CATALOG.single(Family::Counter);
         if self.store.is_shared() {
-            // First, so that it is the one to be named: whatever else does not hold, the catalog is not what it was.
+            // First, so that it is the one to be named: whatever else does not hold, the catalog is not what
+            // it was.
             let seen = self.seen();
             let expect = if seen == 0 { Expect::Absent } else { Expect::Version(seen) };
             guards.insert(0, Guard { key: counter.clone(), expect });

@@ -1,8 +1,9 @@
-//! The offline walk that proves a store: every entry has its record, every record its entries, and the sums agree.
+//! The offline walk that proves a store: every entry has its record, every record its entries, and the sums
+//! agree.
 //!
-//! It asks the same functions that write entries which ones a record should have, and compares with what is there, in
-//! both directions. Expired documents that purge has not reached are like any others here. And it compares the catalog in
-//! memory with the one that is stored.
+//! It asks the same functions that write entries which ones a record should have, and compares with what is
+//! there, in both directions. Expired documents that purge has not reached are like any others here. And it
+//! compares the catalog in memory with the one that is stored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -80,8 +81,8 @@ impl Engine {
     }
 }
 
-/// Keys that belong to no container: whatever lies between the slots that somebody owns. A store that keeps slots
-/// apart shows of each gap only the first slot.
+/// Keys that belong to no container: whatever lies between the slots that somebody owns. A store that keeps
+/// slots apart shows of each gap only the first slot.
 async fn strangers(
     snapshot: &dyn Snapshot,
     space: Space,

@@ -1,10 +1,11 @@
 //! Making and dropping the indexes of a collection.
 //!
-//! An index is added to the definition first, as one that is being built: writes from then on give it its entries. Then
-//! the documents that were there get theirs, page by page, and then it is whole. If two of them want the same place in
-//! a unique index, the index goes again and the caller is told which document it was.
+//! An index is added to the definition first, as one that is being built: writes from then on give it its
+//! entries. Then the documents that were there get theirs, page by page, and then it is whole. If two of them
+//! want the same place in a unique index, the index goes again and the caller is told which document it was.
 //!
-//! All of that runs to its end ([`to_completion`]): a client that leaves does not leave an index behind that nobody builds.
+//! All of that runs to its end ([`to_completion`]): a client that leaves does not leave an index behind that
+//! nobody builds.
 
 use std::sync::Arc;
 
@@ -50,7 +51,8 @@ impl From<Error> for IndexRefused {
 }
 
 impl Engine {
-    /// Adds an index to a container and gives every document its entries, and its date if `ttl_seconds` says so.
+    /// Adds an index to a container and gives every document its entries, and its date if `ttl_seconds` says
+    /// so.
     ///
     /// Nobody else may write to the collection meanwhile: the front-end sees to that.
     pub async fn create_index(

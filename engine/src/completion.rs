@@ -1,9 +1,9 @@
 //! Work that is never left half-way: it runs in a task of its own, and the caller only waits for its result.
 //!
-//! A server drops the future of a request when its client hangs up, at whichever `await` it is. Between a commit and what has to
-//! follow from it there must be none, or the work has to go on without the request. What consists of several steps, or
-//! changes memory after the store, goes through here; a read or a write of documents, which is one commit with nothing to follow, need
-//! not.
+//! A server drops the future of a request when its client hangs up, at whichever `await` it is. Between a
+//! commit and what has to follow from it there must be none, or the work has to go on without the request.
+//! What consists of several steps, or changes memory after the store, goes through here; a read or a write of
+//! documents, which is one commit with nothing to follow, need not.
 //!
 //! Holds: `work` that has begun ends, unless the process does.
 

@@ -1,14 +1,15 @@
 //! What the index is known to hold of every document.
 //!
-//! An index lists the documents that have a value at a path; those without one are in no list. So a query sorted by a
-//! path could not be read off its index, unless something says that every document has a value there. This does: the
-//! *coverage* of an index is the set of paths at which every document written since the index was begun has a scalar,
-//! with its whole value in the key. The first document sets it to its own paths, and each document that lacks one of
-//! them takes that one away before it is written. It only ever shrinks, so it is written a few times in the life of
-//! an index, and a reader that finds a path in it may rely on it.
+//! An index lists the documents that have a value at a path; those without one are in no list. So a query
+//! sorted by a path could not be read off its index, unless something says that every document has a value
+//! there. This does: the
+//! *coverage* of an index is the set of paths at which every document written since the index was begun has a
+//! scalar, with its whole value in the key. The first document sets it to its own paths, and each document
+//! that lacks one of them takes that one away before it is written. It only ever shrinks, so it is written a
+//! few times in the life of an index, and a reader that finds a path in it may rely on it.
 //!
-//! It also says whether the index is *plain*: all its values are of JSON's types, so that what a query language makes
-//! of them follows from the key.
+//! It also says whether the index is *plain*: all its values are of JSON's types, so that what a query
+//! language makes of them follows from the key.
 
 use std::sync::Arc;
 

@@ -1,9 +1,11 @@
 //! The engine: one handle over a store, a clock and a source of identifiers.
 //!
-//! Everything a front-end may do is a method of [`Engine`], defined in the file of its subject: point operations in
-//! `write.rs` and here, walks in `scan.rs` and `feed.rs`, background work as ticks in `purge.rs`, `indexer.rs` and
-//! `reap.rs`. A tick takes `now` and does a bounded piece of work, so tests call it with any time they like and the
-//! loop around it needs no tests.
+//! Everything a front-end may do is a method of [`Engine`], defined in the file of its subject: point
+//! operations in
+//! `write.rs` and here, walks in `scan.rs` and `feed.rs`, background work as ticks in `purge.rs`,
+//! `indexer.rs` and
+//! `reap.rs`. A tick takes `now` and does a bounded piece of work, so tests call it with any time they like
+//! and the loop around it needs no tests.
 
 use std::{
     sync::{
@@ -43,8 +45,8 @@ const LAYOUT: u64 = 2;
 /// The layout before, all of whose stores mean the same in this one.
 const LAYOUT_BEFORE: u64 = 1;
 
-/// How often, and how far apart, a change that another node has announced is looked for before it is given up: half a
-/// second, where one takes milliseconds.
+/// How often, and how far apart, a change that another node has announced is looked for before it is given
+/// up: half a second, where one takes milliseconds.
 const ANNOUNCED_LOOKS: u32 = 25;
 const ANNOUNCED_PAUSE: Duration = Duration::from_millis(20);
 
@@ -327,7 +329,8 @@ impl Engine {
                     row.index = row.index.next(definition.indexing.mode);
                 }
                 if row.ttl.default != definition.default_ttl {
-                    // What anybody has been told is gone stays gone, also if their time is later than this request's.
+                    // What anybody has been told is gone stays gone, also if their time is later than this
+                    // request's.
                     let now = now.max(timeline.told());
                     row.change_default(definition.default_ttl, now);
                 }
@@ -342,7 +345,8 @@ impl Engine {
             .await
     }
 
-    /// Gives a container another name, perhaps in another database; with `replace`, in place of the one that has it. Notes it.
+    /// Gives a container another name, perhaps in another database; with `replace`, in place of the one that
+    /// has it. Notes it.
     pub async fn rename_container(
         &self,
         container: &Container,
@@ -382,8 +386,8 @@ impl Engine {
         Ok(record)
     }
 
-    /// The same in a partition that was looked up, and with it how far the slot had got when it was read: what
-    /// [`Engine::lsn`] would have said.
+    /// The same in a partition that was looked up, and with it how far the slot had got when it was read:
+    /// what [`Engine::lsn`] would have said.
     pub async fn read_with_lsn(
         &self,
         container: &Container,
@@ -403,7 +407,8 @@ impl Engine {
         }
     }
 
-    /// The container as it is now, if somebody has changed it since: whoever read a slot by the old rules has to do it again.
+    /// The container as it is now, if somebody has changed it since: whoever read a slot by the old rules has
+    /// to do it again.
     async fn superseding(&self, container: &Container, shard: Shard) -> Result<Option<Arc<Container>>> {
         match self.store().floor(shard.place()) > container.version {
             // Boxed, as what is rare: every read would make room for its state.
@@ -447,9 +452,9 @@ impl Engine {
 
     /// The container as it is stored, after somebody changed it, perhaps on another node.
     ///
-    /// A floor above the stored version is a change that was announced and has not come yet: it is waited for. If it does
-    /// not come, its node is gone, and a change of nothing ends it: either that comes first, and the other is made again,
-    /// or it finds the other done.
+    /// A floor above the stored version is a change that was announced and has not come yet: it is waited
+    /// for. If it does not come, its node is gone, and a change of nothing ends it: either that comes first,
+    /// and the other is made again, or it finds the other done.
     pub(crate) async fn renewed(&self, container: &Container) -> Result<Arc<Container>> {
         // A row is seen in the store a little before its change is known here: while its group is synced.
         self.catalog().settle().await;
@@ -463,8 +468,8 @@ impl Engine {
         }
         let (engine, id) = (self.clone(), container.id);
         let ended = self.catalog().change_container(container, None, move |_| {
-            // Many wait for the same change, here and on other nodes. One version more for each of them would send all the
-            // others back to the start.
+            // Many wait for the same change, here and on other nodes. One version more for each of them would
+            // send all the others back to the start.
             if engine.is_behind(&*engine.container_by_id(id)?) { Ok(()) } else { Err(Error::Contention) }
         });
         match ended.await {
@@ -504,8 +509,8 @@ impl Engine {
         self.catalog().refresh().await
     }
 
-    /// The number of the last change of the catalog that is known here. A request that was refused is worth another try if
-    /// it has changed since, whoever has taken the change over.
+    /// The number of the last change of the catalog that is known here. A request that was refused is worth
+    /// another try if it has changed since, whoever has taken the change over.
     pub fn catalog_version(&self) -> u64 {
         self.catalog().seen()
     }

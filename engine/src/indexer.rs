@@ -1,9 +1,9 @@
 //! Building index entries in the background: for lazy containers, and after a change of policy.
 //!
-//! The feed says which version of a document has entries of which epoch. The indexer walks it and gives entries to
-//! those that have none of the current epoch; a document that is written meanwhile moves to the end of the feed, with
-//! entries if its container is consistent. When the walk of a consistent container reaches the end, every document
-//! has its entries and the container is marked ready.
+//! The feed says which version of a document has entries of which epoch. The indexer walks it and gives
+//! entries to those that have none of the current epoch; a document that is written meanwhile moves to the
+//! end of the feed, with entries if its container is consistent. When the walk of a consistent container
+//! reaches the end, every document has its entries and the container is marked ready.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ use crate::{
 const DOCUMENTS_MAX: usize = 64;
 
 impl Engine {
-    /// One tick: indexes some documents of every container that needs it, and finishes date rules whose making was cut
-    /// short. Says whether there is more to do.
+    /// One tick: indexes some documents of every container that needs it, and finishes date rules whose
+    /// making was cut short. Says whether there is more to do.
     pub async fn build_indexes(&self) -> Result<bool> {
         let mut more = false;
         for container in self.catalog().all_containers() {
@@ -70,8 +70,8 @@ impl Engine {
         }
         let consistent = container.definition().indexing.mode == IndexingMode::Consistent;
         if !more && consistent {
-            // Every write since the policy changed was guarded by the container's row and made its own entries, so
-            // nothing can have been missed.
+            // Every write since the policy changed was guarded by the container's row and made its own
+            // entries, so nothing can have been missed.
             let epoch = container.row.index.epoch;
             let ready = self.catalog().change_container(container, None, move |row| {
                 if row.index.epoch == epoch {
@@ -141,8 +141,8 @@ impl Engine {
 
     /// Adds a date rule to a container and gives every document its date under it.
     ///
-    /// Answers when all documents have it, as an index build does: at that moment the rule comes into force, for all
-    /// of them. If that fails half-way, [`Engine::build_indexes`] goes on with it.
+    /// Answers when all documents have it, as an index build does: at that moment the rule comes into force,
+    /// for all of them. If that fails half-way, [`Engine::build_indexes`] goes on with it.
     pub async fn create_date_rule(
         &self,
         container: &Container,

@@ -1,8 +1,8 @@
 //! Small resources that the engine only keeps: throughput, users, permissions, scripts, keys.
 //!
-//! They belong to a database, a container or another one of their kind, have a name, a number, a version and a JSON
-//! value, and mean nothing to the engine. They go with their owner. Numbers come from the catalog's counter like those
-//! of databases and containers, so an owner's number alone says whose they are.
+//! They belong to a database, a container or another one of their kind, have a name, a number, a version and
+//! a JSON value, and mean nothing to the engine. They go with their owner. Numbers come from the catalog's
+//! counter like those of databases and containers, so an owner's number alone says whose they are.
 //!
 //! ```text
 //!   owner:u32  kind:u8  name   ─▶   version:u64  number:u64  JSON { modified, value }

@@ -1,4 +1,5 @@
-//! Documents over bytes: containers, items, indexes, time to live, purge, feed. The only place where a rule lives.
+//! Documents over bytes: containers, items, indexes, time to live, purge, feed. The only place where a rule
+//! lives.
 //!
 //! ```text
 //!   front-ends ──▶ Engine ─┬─ catalog    names and policies; kept: small resources
@@ -8,8 +9,8 @@
 //!                          └─ purge indexer reap                    ticks for the background
 //! ```
 //!
-//! A record is visible iff [`ttl::Cuts::is_live`] says so, and whatever looks at a record asks it. Front-ends see
-//! neither keys nor deadlines. All nondeterminism enters through the store, [`clock`] and [`ids`].
+//! A record is visible iff [`ttl::Cuts::is_live`] says so, and whatever looks at a record asks it. Front-ends
+//! see neither keys nor deadlines. All nondeterminism enters through the store, [`clock`] and [`ids`].
 
 mod access;
 mod aside;

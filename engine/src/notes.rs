@@ -1,8 +1,8 @@
 //! Notes: what front-ends write down of what happened to containers and databases, for whoever was not there.
 //!
-//! A note means nothing to the engine. It is written with a change of the catalog, or on its own as one, so that notes have an order,
-//! the catalog's, and are numbered by it; and one that comes with a change is there if the change is. The oldest go when new ones
-//! come. A row at number 0 says how far they are forgotten:
+//! A note means nothing to the engine. It is written with a change of the catalog, or on its own as one, so
+//! that notes have an order, the catalog's, and are numbered by it; and one that comes with a change is there
+//! if the change is. The oldest go when new ones come. A row at number 0 says how far they are forgotten:
 //!
 //! ```text
 //!   number:u64  ordinal:u16   ─▶   second:u64  bytes

@@ -215,7 +215,7 @@ impl Engine {
         }
         self.check_writable()?;
         self.catalog()
-            .change_container(&current, None, |row| {
+            .change_container(&current, None, move |row| {
                 let definition = &row.definition.partition_key;
                 let ranges = Ranges::new(definition, row.slots, &row.ranges)?;
                 row.ranges = ranges.split(definition, count as usize, now);

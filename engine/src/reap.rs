@@ -1,5 +1,5 @@
-//! Removing what nobody can see any more: the data of dropped containers, the entries of retired indexes, and logs that
-//! were switched off.
+//! Removing what nobody can see any more: the data of dropped containers, the entries of retired indexes, and
+//! logs that were switched off.
 
 use std::sync::atomic::Ordering::Relaxed;
 

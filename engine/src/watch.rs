@@ -1,8 +1,9 @@
 //! Watches: names under which new collections keep a log from their beginning.
 //!
-//! Somebody who follows a database wants to see what comes into it later too, whichever node makes it. A watch is a row of the catalog,
-//! of the kind that is only kept ([`crate::kept`]) and belongs to nobody. Whoever makes a collection does so by the
-//! catalog as it is stored, so none is made without its log beside a watch. A watch ends by itself if it is not renewed.
+//! Somebody who follows a database wants to see what comes into it later too, whichever node makes it. A
+//! watch is a row of the catalog, of the kind that is only kept ([`crate::kept`]) and belongs to nobody.
+//! Whoever makes a collection does so by the catalog as it is stored, so none is made without its log beside
+//! a watch. A watch ends by itself if it is not renewed.
 
 use mayfly_storage::store::Key;
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,8 @@ const NOBODY: u32 = 0;
 /// Their kind among what is kept: no front-end's own.
 const WATCH: u8 = 8;
 
-/// A watch lasts so many times the minutes of the logs under it, and is renewed when half of them is used up: so it lasts for as long
-/// as anybody may go on from what they have seen.
+/// A watch lasts so many times the minutes of the logs under it, and is renewed when half of them is used up:
+/// so it lasts for as long as anybody may go on from what they have seen.
 const LIVES: u64 = 2;
 
 /// Ended watches removed with a new one.
@@ -91,7 +92,8 @@ impl Engine {
             .await
     }
 
-    /// How many minutes of log a collection of that name is to keep, if it is watched; without a name, the database.
+    /// How many minutes of log a collection of that name is to keep, if it is watched; without a name, the
+    /// database.
     pub fn watched(&self, database: &str, name: Option<&str>, now: Timestamp) -> Option<u32> {
         self.catalog().watched(database, name, now)
     }

@@ -6,7 +6,7 @@ use bson::{Bson, Document, RawBsonRef, doc};
 
 use crate::{
     call::{Call, integer, wrong_type},
-    commands::Access,
+    commands::{Access, writes_output},
     fail_point::time_is_up,
     failure::{Failure, Result},
 };
@@ -112,22 +112,14 @@ impl Call<'_> {
         self.only_reads().then(|| Duration::from_millis(limit))
     }
 
-    /// Whether it may be left off anywhere. What writes goes on to its end, so that it is known what was written.
+    /// Whether it may be left off anywhere. What writes goes on to its end, so that it is known what was
+    /// written.
     fn only_reads(&self) -> bool {
-        self.info.access == Access::Read && !self.is_output()
+        self.info.access == Access::Read && !writes_output(self.body())
     }
 
-    /// Whether it is a pipeline that writes what it finds.
-    fn is_output(&self) -> bool {
-        let Ok(Some(RawBsonRef::Array(stages))) = self.get("pipeline") else { return false };
-        let writes = |stage: RawBsonRef<'_>| {
-            let name = stage.as_document().and_then(|stage| stage.iter().next()?.ok());
-            name.is_some_and(|(name, _)| ["$out", "$merge"].contains(&name.as_str()))
-        };
-        stages.into_iter().flatten().any(writes)
-    }
-
-    /// Does some of its work within the time that it may take for all of it, and until somebody wants it stopped.
+    /// Does some of its work within the time that it may take for all of it, and until somebody wants it
+    /// stopped.
     pub(crate) async fn within_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         match &self.running {
             Some(running) if self.only_reads() => tokio::select! {

@@ -1,9 +1,10 @@
 //! One connection: messages in, messages out, until somebody leaves.
 //!
-//! One request at a time, answered in order. A request that takes a stream of answers (`hello` of a monitor, `getMore`)
-//! is run again and again until it has no more to say or the client is gone.
+//! One request at a time, answered in order. A request that takes a stream of answers (`hello` of a monitor,
+//! `getMore`) is run again and again until it has no more to say or the client is gone.
 //!
-//! Holds: a connection keeps no memory of the messages it has seen; an idle one costs its buffer's first bytes.
+//! Holds: a connection keeps no memory of the messages it has seen; an idle one costs its buffer's first
+//! bytes.
 
 use std::{
     net::SocketAddr,
@@ -157,14 +158,13 @@ impl Mongo {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        self.counters.connections.fetch_add(1, Ordering::Relaxed);
+        let _open = self.counters.connect();
         self.counters.connections_total.fetch_add(1, Ordering::Relaxed);
         let connection = Arc::new(Connection::new(peer, local));
         let mut wire = Wire { io, buffer: BytesMut::new(), next_id: 1 };
         if let Err(reason) = self.exchange(&connection, &mut wire, &elsewhere).await {
             tracing::debug!(%peer, reason, "a connection was closed");
         }
-        self.counters.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     async fn exchange<I>(
@@ -183,8 +183,8 @@ impl Mongo {
                 Ok(request) => {
                     drop(payload);
                     self.respond(connection, wire, Arc::new(request), elsewhere).await?;
-                    // A client that is quick has its next request here already, and so on: without this, one connection is
-                    // served many times over while the others of the same thread wait.
+                    // A client that is quick has its next request here already, and so on: without this, one
+                    // connection is served many times over while the others of the same thread wait.
                     tokio::task::yield_now().await;
                 }
                 Err(WireError::Close(reason)) => return Err(reason),
@@ -207,7 +207,8 @@ impl Mongo {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        // Only these wait for something that may never come; others are carried out though the client has left.
+        // Only these wait for something that may never come; others are carried out though the client has
+        // left.
         let may_wait = EXHAUSTIBLE.contains(&request.name());
         let mut response_to = request.id;
         loop {

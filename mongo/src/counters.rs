@@ -32,7 +32,22 @@ pub struct Counters {
     commands: Mutex<BTreeMap<String, [u64; 2]>>,
 }
 
+/// An open connection, counted until it is let go.
+pub struct Connected<'a>(&'a Counters);
+
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Counters {
+    /// A connection begins.
+    pub fn connect(&self) -> Connected<'_> {
+        self.connections.fetch_add(1, Relaxed);
+        Connected(self)
+    }
+
     /// A command begins.
     pub fn started(&self, name: &str) {
         let mut commands = self.commands.lock();

@@ -1,21 +1,24 @@
-//! Commands that another node has to run, because what they go on with is in its memory: a cursor, or a view of a moment.
+//! Commands that another node has to run, because what they go on with is in its memory: a cursor, or a view
+//! of a moment.
 //!
-//! Drivers that know what they are connected to come back to the node that has it. Where something between them and the nodes decides
-//! otherwise, the node that is asked passes the command on through the store and hands back the answer ([`mayfly_engine::Errand`]). The
-//! number of a cursor, and the time of a view, say whose it is.
+//! Drivers that know what they are connected to come back to the node that has it. Where something between
+//! them and the nodes decides otherwise, the node that is asked passes the command on through the store and
+//! hands back the answer ([`mayfly_engine::Errand`]). The number of a cursor, and the time of a view, say
+//! whose it is.
 //!
 //! ```text
 //!   number of a cursor   node:16  random:47          time of a view   …  node:16
 //! ```
 //!
-//! A batch that was made and did not come back is lost, as one is whose connection breaks: the client is told that there is no such
-//! cursor, and then there is none, so that nobody goes on behind the gap.
+//! A batch that was made and did not come back is lost, as one is whose connection breaks: the client is told
+//! that there is no such cursor, and then there is none, so that nobody goes on behind the gap.
 //!
-//! Holds: the other node decides as if the client had come to it: by who the client is, what they may do, and their session. A
-//! command is passed on once, and a step of a transaction never.
+//! Holds: the other node decides as if the client had come to it: by who the client is, what they may do, and
+//! their session. A command is passed on once, and a step of a transaction never.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
 
@@ -32,8 +35,8 @@ use crate::{
     wire::{Request, check_document},
 };
 
-/// How long a cursor is waited for on behalf of another node. Its client may have left, which is not known here; one that has not comes
-/// again.
+/// How long a cursor is waited for on behalf of another node. Its client may have left, which is not known
+/// here; one that has not comes again.
 pub const AWAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The bits of a cursor's number below its node's.
@@ -136,7 +139,7 @@ impl Mongo {
     pub async fn run_errand(&self, errand: &Errand) -> mayfly_engine::Result<()> {
         let work = async {
             let reply = match parse(&errand.bytes) {
-                Ok((connection, request)) => self.run(&connection, &request).await,
+                Ok((connection, request)) => self.run(&Arc::new(connection), &Arc::new(request)).await,
                 Err(failure) => Err(failure),
             };
             let reply = reply.unwrap_or_else(|failure| to_raw(&failure.to_reply()));

@@ -1,9 +1,12 @@
 //! What the server itself asks, for somebody who has shown an account key already.
 //!
-//! Commands take the way of every other command from the table on; only the wire and the authentication are left out. What the
-//! protocol has no word for is a function here.
+//! Commands take the way of every other command from the table on; only the wire and the authentication are
+//! left out. What the protocol has no word for is a function here.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use bson::{Bson, Document, RawDocumentBuf};
 use mayfly_engine::{DocumentId, Error, Fate, Resource};
@@ -18,7 +21,8 @@ use crate::{
 };
 
 impl Mongo {
-    /// Runs one command on a database, as the account with this role. A refusal is an answer too: its `ok` is 0.
+    /// Runs one command on a database, as the account with this role. A refusal is an answer too: its `ok` is
+    /// 0.
     pub async fn run_as_account(&self, database: &str, command: &Document, role: Role) -> Document {
         let body = RawDocumentBuf::try_from(command).map_err(|error| error.to_string());
         let body = body.and_then(|body| check_document(&body).map(|()| body));
@@ -26,9 +30,9 @@ impl Mongo {
             Ok(body) => body,
             Err(message) => return Failure::new(22, message).to_reply(),
         };
-        let request = Request::without_wire(database, body);
+        let request = Arc::new(Request::without_wire(database, body));
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let connection = Connection::new(nowhere, nowhere).held_to(self.accounts.user(role));
+        let connection = Arc::new(Connection::new(nowhere, nowhere).held_to(self.accounts.user(role)));
         let reply = self.answer(&connection, &request).await;
         let mut reply = Document::try_from(reply).unwrap_or_default();
         // Times that clients of the protocol hand on to each other.
@@ -37,7 +41,8 @@ impl Mongo {
         reply
     }
 
-    /// When each document of a collection goes whose `_id` stands in `ids`, a list; none for those that are not there.
+    /// When each document of a collection goes whose `_id` stands in `ids`, a list; none for those that are
+    /// not there.
     pub async fn fates(
         &self,
         database: &str,

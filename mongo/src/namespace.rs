@@ -1,15 +1,15 @@
 //! Databases and collections as MongoDB clients know them, over the engine's databases and containers.
 //!
-//! A collection comes to be with its first document, and a database with its first collection; a database without
-//! collections is one that nobody sees. What `create` was told beside the engine's own terms is kept with the
-//! collection as BSON.
+//! A collection comes to be with its first document, and a database with its first collection; a database
+//! without collections is one that nobody sees. What `create` was told beside the engine's own terms is kept
+//! with the collection as BSON.
 
 use std::sync::Arc;
 
 use bson::{Bson, Document, doc};
 use mayfly_engine::{
     Container, ContainerDefinition, Database, Engine, Error as EngineError, IndexingMode, IndexingPolicy,
-    Timestamp, collection::CollectionRules,
+    Timestamp, collection::CollectionRules, to_completion,
 };
 use mayfly_value::partition::KeyDefinition;
 
@@ -97,8 +97,8 @@ pub fn by_number(engine: &Engine, id: u32) -> Option<Collection> {
     Some(Collection { container, db: database.name.clone(), name })
 }
 
-/// A collection by name, as whoever sends this command sees it: not one that another's transaction is making, and that of the
-/// users only for who may change them, whatever else they may read and write.
+/// A collection by name, as whoever sends this command sees it: not one that another's transaction is making,
+/// and that of the users only for who may change them, whatever else they may read and write.
 pub fn seen(call: &Call<'_>, db: &str, name: &str) -> Option<Collection> {
     if users::are_kept_in(db, name) && !call.may_manage_users() {
         return None;
@@ -147,7 +147,8 @@ pub async fn ensure(call: &Call<'_>, db: &str, name: &str) -> Result<(Collection
     }
 }
 
-/// Makes a collection; 48 if there is one. One that is made in a transaction is nobody else's before the commit.
+/// Makes a collection; 48 if there is one. One that is made in a transaction is nobody else's before the
+/// commit.
 pub async fn create(call: &Call<'_>, db: &str, name: &str, options: &Document) -> Result<Collection> {
     let (drafts, session) = (&call.mongo.sessions.drafts, call.transaction_session());
     match drafts.claim(call.mongo, db, name, session.is_some(), call.now).await? {
@@ -161,10 +162,16 @@ pub async fn create(call: &Call<'_>, db: &str, name: &str, options: &Document) -
         }
     }
     let Some(session) = session else {
-        let made = make(call.mongo, db, name, options, call.now).await?;
-        let told = Definition::create(&made, options);
-        call.mongo.streams.tell(call.mongo, Happening::Define(Box::new(told)), call.now).await?;
-        return Ok(made);
+        let (mongo, now) = (call.mongo.shared()?, call.now);
+        let (db, name, options) = (db.to_owned(), name.to_owned(), options.clone());
+        // Whoever follows the database hears of it, also if its maker has left.
+        let made = to_completion(async move {
+            let made = make(&mongo, &db, &name, &options, now).await?;
+            let told = Definition::create(&made, &options);
+            mongo.streams.tell(&mongo, Happening::Define(Box::new(told)), now).await?;
+            Ok::<_, Failure>(made)
+        });
+        return made.await;
     };
     if find(&call.mongo.engine, db, name).is_some() || !drafts.begin(db, name, session) {
         return Err(Failure::new(48, format!("Collection {db}.{name} already exists.")));

@@ -6,10 +6,10 @@
 //! 4. The row's handler.
 //! 5. What every answer ends with: `ok` and the cluster's time.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{Arc, Weak, atomic::Ordering};
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc, oid::ObjectId};
-use mayfly_engine::{Engine, Timestamp, clock::Stopwatch};
+use mayfly_engine::{Engine, Timestamp, clock::Stopwatch, to_completion};
 use parking_lot::Mutex;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     call::Call,
     change_stream::Streams,
     cluster_time::{self, ClusterTime},
-    commands,
+    commands::{self, CommandInfo},
     connection::Connection,
     counters::Counters,
     cursor::Cursors,
@@ -72,6 +72,8 @@ pub struct Mongo {
     /// Names this process in `topologyVersion`.
     pub(crate) process: ObjectId,
     pub(crate) uptime: Stopwatch,
+    /// Itself, for what goes on without whoever asked for it.
+    itself: Weak<Self>,
     /// When old receipts were last looked for.
     receipts_cleared: Mutex<Timestamp>,
 }
@@ -80,7 +82,8 @@ impl Mongo {
     /// A front-end over `engine`.
     pub fn new(engine: Engine, accounts: Accounts, options: Options) -> Arc<Self> {
         let process = new_object_id(&engine, 0);
-        Arc::new(Self {
+        Arc::new_cyclic(|itself| Self {
+            itself: itself.clone(),
             sessions: Sessions::default(),
             snapshots: Snapshots::default(),
             cursors: Cursors::default(),
@@ -99,7 +102,13 @@ impl Mongo {
         })
     }
 
-    /// One tick of upkeep: forgets sessions and closes cursors that nobody uses, ends transactions that are too old.
+    /// Itself, to be taken along by what goes on without whoever asked for it.
+    pub(crate) fn shared(&self) -> Result<Arc<Self>> {
+        self.itself.upgrade().ok_or_else(|| Failure::new(91, "the server stops"))
+    }
+
+    /// One tick of upkeep: forgets sessions and closes cursors that nobody uses, ends transactions that are
+    /// too old.
     pub async fn sweep(&self) -> mayfly_engine::Result<()> {
         let now = self.engine.now().await?;
         self.sessions.sweep(now);
@@ -136,7 +145,11 @@ impl Mongo {
     }
 
     /// Answers a request; errors are answers too.
-    pub(crate) async fn answer(&self, connection: &Connection, request: &Request) -> RawDocumentBuf {
+    pub(crate) async fn answer(
+        &self,
+        connection: &Arc<Connection>,
+        request: &Arc<Request>,
+    ) -> RawDocumentBuf {
         let reply = match self.run(connection, request).await {
             Ok(reply) => reply,
             Err(failure) => {
@@ -147,11 +160,30 @@ impl Mongo {
         self.with_times(reply, request)
     }
 
-    pub(crate) async fn run(&self, connection: &Connection, request: &Request) -> Result<RawDocumentBuf> {
+    /// Runs a command. One of several steps comes to its end, also if nobody waits for it any more.
+    pub(crate) async fn run(
+        &self,
+        connection: &Arc<Connection>,
+        request: &Arc<Request>,
+    ) -> Result<RawDocumentBuf> {
         let name = request.name();
         let Some(info) = commands::find(name) else {
             return Err(Failure::new(59, format!("no such command: '{name}'")));
         };
+        if !info.comes_to_its_end(request) {
+            return self.run_here(info, connection, request).await;
+        }
+        let (mongo, connection, request) = (self.shared()?, connection.clone(), request.clone());
+        to_completion(async move { mongo.run_here(info, &connection, &request).await }).await
+    }
+
+    async fn run_here(
+        &self,
+        info: &'static CommandInfo,
+        connection: &Connection,
+        request: &Request,
+    ) -> Result<RawDocumentBuf> {
+        let name = request.name();
         if request.form == Form::Query && !info.over_query {
             let message = format!(
                 "Unsupported OP_QUERY command: {name}. The client driver may require an upgrade. For more details see \

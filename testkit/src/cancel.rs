@@ -1,7 +1,8 @@
 //! Futures that are dropped before they end, as a server drops a request whose client has left.
 //!
-//! A test runs an operation again and again, dropped before its first poll, after its first, its second … until it comes to its
-//! end: [`cut`]. So that there is a place to drop it at before and after each call of the store, [`Yielding`] returns
+//! A test runs an operation again and again, dropped before its first poll, after its first, its second …
+//! until it comes to its end: [`cut`]. So that there is a place to drop it at before and after each call of
+//! the store, [`Yielding`] returns
 //! `Pending` once at each, and has itself polled again at once. What an operation left to tasks of its own is
 //! waited for by [`tasks_end`], and what must not wait for ever by [`in_time`].
 //!
@@ -17,10 +18,12 @@ use std::{
 use bytes::Bytes;
 use mayfly_storage::{
     Result,
+    peers::Peers,
     store::{
-        Batch, BoxFuture, Cleared, Committed, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit,
-        Sieved, Slot, Snapshot, Stats, Store, Withered,
+        Batch, BoxFuture, Committed, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved, Slot,
+        Snapshot, Stats, Store,
     },
+    upkeep::{Cleared, Upkeep, Withered},
 };
 use tokio::{runtime::Handle, task::yield_now};
 
@@ -45,7 +48,8 @@ pub async fn cut<F: Future>(work: F, polls: usize) -> Option<F::Output> {
     .await
 }
 
-/// What `work` comes to, or a panic with `what` if it waits for what never comes: a lock that was left behind.
+/// What `work` comes to, or a panic with `what` if it waits for what never comes: a lock that was left
+/// behind.
 pub async fn in_time<F: Future>(what: &str, work: F) -> F::Output {
     let turns = async {
         for _ in 0..TURNS_MAX {
@@ -126,6 +130,12 @@ impl<S: Store + ?Sized> Store for Yielding<S> {
         Box::pin(between_turns(self.0.commit(batch)))
     }
 
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+}
+
+impl<S: Store + ?Sized> Upkeep for Yielding<S> {
     fn clear<'a>(&'a self, range: &'a KeyRange, limit: usize) -> BoxFuture<'a, Result<Cleared>> {
         Box::pin(between_turns(self.0.clear(range, limit)))
     }
@@ -138,8 +148,8 @@ impl<S: Store + ?Sized> Store for Yielding<S> {
         Box::pin(between_turns(self.0.reclaim()))
     }
 
-    fn settle(&self) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(between_turns(self.0.settle()))
+    fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(between_turns(self.0.compact_when_idle()))
     }
 
     fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
@@ -149,11 +159,9 @@ impl<S: Store + ?Sized> Store for Yielding<S> {
     fn wither(&self, withered: Vec<Withered>) {
         self.0.wither(withered);
     }
+}
 
-    fn stats(&self) -> Stats {
-        self.0.stats()
-    }
-
+impl<S: Store + ?Sized> Peers for Yielding<S> {
     fn is_shared(&self) -> bool {
         self.0.is_shared()
     }

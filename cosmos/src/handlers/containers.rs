@@ -1,7 +1,7 @@
 //! Containers: their definitions, time to live among them.
 
 use hyper::StatusCode;
-use mayfly_engine::{Container, ContainerDefinition, IndexingMode, KeptKind, Place};
+use mayfly_engine::{Container, ContainerDefinition, Error, IndexingMode, KeptKind, Place, to_completion};
 
 use super::{
     Answer, list,
@@ -49,10 +49,16 @@ pub async fn create(call: &Call<'_>) -> Answer {
         asked => Some(asked.unwrap_or_else(Throughput::default_for_containers)),
     };
     let slots = throughput.as_ref().map_or(1, Throughput::first_ranges);
-    let container = call.engine.create_container(&database, definition, slots, call.now).await?;
-    if let Some(throughput) = throughput {
-        throughput.keep(call, container.id).await?;
-    }
+    let (engine, now) = (call.engine.clone(), call.now);
+    // Both, also if the client leaves between the two.
+    let container = to_completion(async move {
+        let container = engine.create_container(&database, definition, slots, now).await?;
+        if let Some(throughput) = throughput {
+            throughput.keep(&engine, container.id, now).await?;
+        }
+        Ok::<_, Error>(container)
+    });
+    let container = container.await?;
     shaped(call, StatusCode::CREATED, &container).await
 }
 

@@ -1,6 +1,7 @@
 //! Databases.
 
 use hyper::StatusCode;
+use mayfly_engine::{Error, to_completion};
 use serde_json::Value;
 
 use super::{Answer, list, offers::Throughput, resource as answer};
@@ -34,10 +35,16 @@ pub async fn create(call: &Call<'_>) -> Answer {
         None => return Err(ApiError::missing_properties(&["id"])),
     };
     let throughput = Throughput::from_headers(&call.headers)?;
-    let database = call.engine.create_database(name, call.now).await?;
-    if let Some(throughput) = throughput {
-        throughput.keep(call, database.id).await?;
-    }
+    let (engine, name, now) = (call.engine.clone(), name.clone(), call.now);
+    // Both, also if the client leaves between the two.
+    let database = to_completion(async move {
+        let database = engine.create_database(&name, now).await?;
+        if let Some(throughput) = throughput {
+            throughput.keep(&engine, database.id, now).await?;
+        }
+        Ok::<_, Error>(database)
+    });
+    let database = database.await?;
     Ok(answer(StatusCode::CREATED, &resource::database(&database), &database.etag().to_string()))
 }
 

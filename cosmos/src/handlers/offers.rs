@@ -1,10 +1,10 @@
 //! Throughput: what a database or container is provisioned with.
 //!
-//! An offer is made with its database or container. A container in a database that has throughput of its own shares it
-//! and has none, unless it asks for some.
+//! An offer is made with its database or container. A container in a database that has throughput of its own
+//! shares it and has none, unless it asks for some.
 
 use hyper::StatusCode;
-use mayfly_engine::{Engine, Kept, KeptKind};
+use mayfly_engine::{Engine, Error, Kept, KeptKind, Timestamp, to_completion};
 use serde_json::{Value, json};
 
 use super::{Answer, list, resource as answer};
@@ -80,9 +80,8 @@ impl Throughput {
     }
 
     /// Keeps it for its owner.
-    pub async fn keep(self, call: &Call<'_>, owner: u32) -> Result<(), ApiError> {
-        call.engine.keep(KeptKind::Offer, owner, NAME, self.0, call.now).await?;
-        Ok(())
+    pub async fn keep(self, engine: &Engine, owner: u32, now: Timestamp) -> mayfly_engine::Result<()> {
+        engine.keep(KeptKind::Offer, owner, NAME, self.0, now).await.map(drop)
     }
 }
 
@@ -152,13 +151,17 @@ pub async fn replace(call: &Call<'_>) -> Answer {
         autoscale_content(settings)?
     };
     let ranges = Throughput(next.clone()).least_ranges();
-    let offer =
-        call.engine.replace_kept(KeptKind::Offer, &offer, NAME, next, call.if_match()?, call.now).await?;
-    // After the offer, so that a request that is refused splits nothing; one that is sent again goes on from
-    // here.
-    if let Ok(container) = call.engine.container_by_id(offer.owner) {
-        call.engine.split_ranges(&container, ranges, call.now).await?;
-    }
+    let (engine, if_match, now) = (call.engine.clone(), call.if_match()?, call.now);
+    // Both, also if the client leaves between the two. After the offer, so that a request that is refused
+    // splits nothing; one that is sent again goes on from here.
+    let replaced = to_completion(async move {
+        let offer = engine.replace_kept(KeptKind::Offer, &offer, NAME, next, if_match, now).await?;
+        if let Ok(container) = engine.container_by_id(offer.owner) {
+            engine.split_ranges(&container, ranges, now).await?;
+        }
+        Ok::<_, Error>(offer)
+    });
+    let offer = replaced.await?;
     Ok(with_minimum(answer(StatusCode::OK, &shape(call, &offer), &offer.etag().to_string()), &offer))
 }
 

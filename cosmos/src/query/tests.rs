@@ -1,7 +1,8 @@
-//! Every way to answer a query gives the answer of the plainest one, and pages hold together while others write.
+//! Every way to answer a query gives the answer of the plainest one, and pages hold together while others
+//! write.
 //!
-//! The plainest way is to push all living documents through the language. Documents, policies, queries, page sizes and
-//! times come from a seed, so a failure names all there is to know about it.
+//! The plainest way is to push all living documents through the language. Documents, policies, queries, page
+//! sizes and times come from a seed, so a failure names all there is to know about it.
 
 mod births;
 mod made;
@@ -126,7 +127,8 @@ fn cases() -> u64 {
     std::env::var("QUERY_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(40)
 }
 
-/// Every third container has several slots; the number has nothing to do with that of the policy or of the query.
+/// Every third container has several slots; the number has nothing to do with that of the policy or of the
+/// query.
 fn slots_of(seed: u64) -> u32 {
     if seed % 3 == 1 { 8 } else { 1 }
 }

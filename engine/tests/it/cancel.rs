@@ -1,15 +1,15 @@
 //! Every operation of the engine, dropped at every poll in turn.
 //!
-//! A client may leave at any moment, and the server then drops what it was doing for it. Whatever the moment, the operation has
-//! happened or it has not; the store is sound and the catalog in memory is the one that is stored (both are
-//! [`Engine::check`]'s to say); another engine on the same store answers the same; nothing is locked; and the same
-//! operation, sent again, does what it was to do, or says that it has been done.
+//! A client may leave at any moment, and the server then drops what it was doing for it. Whatever the moment,
+//! the operation has happened or it has not; the store is sound and the catalog in memory is the one that is
+//! stored (both are [`Engine::check`]'s to say); another engine on the same store answers the same; nothing
+//! is locked; and the same operation, sent again, does what it was to do, or says that it has been done.
 
 use std::sync::Arc;
 
 use mayfly_engine::{
     Container, ContainerDefinition, DocumentId, Engine, Error, IndexRefused, IndexingMode, IndexingPolicy,
-    InvalidTtl, Kept, KeptKind, Operation, Pace, Pending, Receipt, Result, Timestamp, Watched,
+    InvalidTtl, Kept, KeptKind, Operation, Pace, Part, Receipt, Result, StatementList, Timestamp, Watched,
     collection::{CollectionRules, FieldKind, IndexField, IndexRule, whole},
 };
 use mayfly_storage::MemoryStore;
@@ -18,7 +18,7 @@ use mayfly_testkit::{
     cancel::{cut, in_time, tasks_end},
     world::{DATABASE, START, definition, document, id_of, json, partition_key},
 };
-use mayfly_value::{bson::RawDocumentBuf, path::Path};
+use mayfly_value::path::Path;
 
 type Running = std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
@@ -51,6 +51,7 @@ macro_rules! case {
 const READS: &[&str] = &[
     "changes",
     "check",
+    "check_unique",
     "count_collection",
     "count_documents",
     "count_entries",
@@ -59,16 +60,19 @@ const READS: &[&str] = &[
     "forecast_dates",
     "has_ids_out_of_order",
     "index_progress",
+    "list",
     "log",
     "log_left",
     "lsn",
     "notes",
+    "range_usage",
     "read",
     "read_collection",
     "read_with_lsn",
     "receipt",
     "sample",
     "scan",
+    "scan_by_birth",
     "scan_entries",
     "scan_where",
     "search",
@@ -179,7 +183,8 @@ const CASES: &[Case] = &[
         engine.change_date_rule(&*find(&engine, "dated")?, 0, Some(6), now).await.map(drop)
     }),
     case!(build_indexes, Same, |engine: Engine| async move { engine.build_indexes().await.map(drop) }),
-    // The first document of a container narrows what its index covers: a change of the catalog inside a write.
+    // The first document of a container narrows what its index covers: a change of the catalog inside a
+    // write.
     case!(write, Refused, |engine: Engine| async move {
         let (now, container) = (engine.now().await?, find(&engine, "empty")?);
         let body = document(r#"{"id": "first", "n": {"deep": [1, {"m": null}]}}"#);
@@ -198,26 +203,24 @@ const CASES: &[Case] = &[
         let done = engine.transact(&container, &key, &[upsert, read], InvalidTtl::Refuse, now).await;
         done.map(drop).map_err(|refused| refused.error)
     }),
-    case!(transact_once, Refused, |engine: Engine| async move {
-        let (now, container) = (engine.now().await?, find(&engine, "s")?);
-        let create = [Operation::Create { id: DocumentId::text("new"), body: document(r#"{"id": "new"}"#) }];
-        let receipt = Receipt { session: vec![1, 2], note: Arc::new(|_| Some(vec![3])) };
-        let done = engine
-            .transact_once(&container, &whole(), &create, InvalidTtl::Ignore, Some(&receipt), now)
-            .await;
-        done.map(drop).map_err(|refused| refused.error)
+    case!(run_statements, Same, |engine: Engine| async move {
+        let body = document(r#"{"id": "new"}"#);
+        let upsert = [Operation::Upsert { id: DocumentId::text("new"), body, if_match: None }];
+        run_statement(&engine, upsert, vec![1, 2]).await
     }),
-    case!(commit_pending, Refused, |engine: Engine| async move {
-        let (now, container) = (engine.now().await?, find(&engine, "s")?);
-        let pending = |id: &str, after: Option<RawDocumentBuf>| Pending {
-            container: container.clone(),
-            id: DocumentId::text(id),
-            before: None,
-            after,
-            partial: false,
+    case!(split_ranges, Same, |engine: Engine| async move {
+        let now = engine.now().await?;
+        engine.split_ranges(&*find(&engine, "c")?, 3, now).await.map(drop)
+    }),
+    case!(transact_parts, Refused, |engine: Engine| async move {
+        let now = engine.now().await?;
+        let part = |name: &str, key| {
+            let create = Operation::Create { id: DocumentId::text("x"), body: document(r#"{"id": "x"}"#) };
+            Ok::<_, Error>(Part { container: find(&engine, name)?, key, operations: vec![create] })
         };
-        let changes = [pending("x", Some(document(r#"{"id": "x"}"#)))];
-        engine.commit_pending(&changes, now).await.map(drop)
+        let parts = [part("s", whole())?, part("empty", partition_key(r#""x""#))?];
+        let done = engine.transact_parts(&parts, InvalidTtl::Ignore, now).await;
+        done.map(drop).map_err(|refused| refused.error)
     }),
     case!(forget_receipts, Same, |engine: Engine| async move {
         let before = Timestamp::from_seconds(START + 1_000_000);
@@ -235,6 +238,15 @@ const CASES: &[Case] = &[
 
 fn find(engine: &Engine, name: &str) -> Result<Arc<Container>> {
     engine.container(&*engine.database(DATABASE)?, name)
+}
+
+/// A statement in the collection, with a receipt.
+async fn run_statement(engine: &Engine, operations: [Operation; 1], session: Vec<u8>) -> Result<()> {
+    let (now, container) = (engine.now().await?, find(engine, "s")?);
+    let receipt = Receipt { session, note: Arc::new(|_| Some(vec![3])) };
+    let list = StatementList { operations: &operations, ordered: true, receipt: Some(&receipt) };
+    let done = engine.run_statements(&container, &whole(), &list, InvalidTtl::Ignore, now).await?;
+    done.results.into_iter().try_for_each(|result| result.map(drop))
 }
 
 fn offer(engine: &Engine) -> Result<Kept> {
@@ -277,8 +289,8 @@ fn collection(name: &str) -> ContainerDefinition {
     definition
 }
 
-/// Something of everything: documents alive and expired, a container that nobody has written to, one that is to be reaped, a
-/// collection with an index and a receipt, one that waits for its index, a small resource.
+/// Something of everything: documents alive and expired, a container that nobody has written to, one that is
+/// to be reaped, a collection with an index and a receipt, one that waits for its index, a small resource.
 async fn furnished(name: &str) -> World {
     let store = Arc::new(Yielding::new(Arc::new(MemoryStore::new())));
     let world = World::on(store, Timestamp::from_seconds(START)).await.unwrap();
@@ -300,12 +312,7 @@ async fn furnished(name: &str) -> World {
     for id in ["one", "two"] {
         let body = document(&format!(r#"{{"id": "{id}", "same": 1, "when": {{"$date": 2000}}}}"#));
         let create = [Operation::Create { id: DocumentId::text(id), body }];
-        let receipt = Receipt { session: vec![9], note: Arc::new(|_| Some(vec![1])) };
-        let (now, container) = (world.now().await, world.must_container("s"));
-        engine
-            .transact_once(&container, &whole(), &create, InvalidTtl::Ignore, Some(&receipt), now)
-            .await
-            .unwrap();
+        run_statement(engine, create, vec![9]).await.unwrap();
     }
     let now = world.now().await;
     engine.create_index(&world.must_container("s"), index("when"), None, now).await.unwrap();
@@ -331,7 +338,7 @@ async fn state(world: &World) -> Vec<String> {
     for database in engine.databases() {
         state.push(database.name.clone());
         for container in engine.containers(&database) {
-            state.push(format!("{:?}", container.definition()));
+            state.push(format!("{:?} in {} ranges", container.definition(), container.ranges().len()));
             for kept in engine.kept(KeptKind::Offer, container.id) {
                 state.push(format!("{} {}", kept.name, kept.value));
             }

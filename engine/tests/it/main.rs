@@ -1,8 +1,9 @@
 //! The engine's tests above its units, in one binary.
 //!
 //! `scripts` runs the text files under `tests/scripts`; `ttl_contract` has one test per promise about expiry;
-//! `ttl_model` compares long random traces with a model; `crashes` and `faults` look at every moment in which a run
-//! can end; `cancel` drops every operation at every poll; `followers` has what is kept for those who follow changes; `names` has what is found by them;
+//! `ttl_model` compares long random traces with a model; `crashes` and `faults` look at every moment in which
+//! a run can end; `cancel` drops every operation at every poll; `followers` has what is kept for those who
+//! follow changes; `names` has what is found by them;
 //! `races` has requests that overlap; `ranges` has partition key ranges that split; `wide_scans` has threads
 //! that share a walk. `docs/testing.md` says where a new test belongs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

@@ -1,7 +1,7 @@
 //! Every command, in one table: [`COMMANDS`].
 //!
-//! A handler turns arguments into the engine's terms, calls it, and shapes the answer. `docs/compatibility.md` is made
-//! from the table; what is not in it is refused with error 59.
+//! A handler turns arguments into the engine's terms, calls it, and shapes the answer.
+//! `docs/compatibility.md` is made from the table; what is not in it is refused with error 59.
 
 mod aggregate;
 mod bulk_write;
@@ -35,9 +35,9 @@ pub(crate) use stats::of_collection as collection_stats;
 
 use std::pin::Pin;
 
-use bson::{Document, RawDocumentBuf};
+use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
-use crate::{call::Call, failure::Result, service::to_raw};
+use crate::{call::Call, failure::Result, service::to_raw, wire::Request};
 
 /// A command's answer, on its way.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<RawDocumentBuf>> + Send + 'a>>;
@@ -114,8 +114,17 @@ impl CommandInfo {
         matches!(self.name, "saslStart" | "saslContinue" | "authenticate" | "createUser" | "updateUser")
     }
 
-    /// Whether background work gives way to it: whoever reads or writes documents is waited for, whoever asks how the server
-    /// is does not hold up what is looked at. `getMore` may wait for what never comes, and says itself when it works.
+    /// Whether it consists of several steps, so that it must not be left between two of them. Writes of
+    /// documents are one step each, and see themselves to what follows; what reads leaves nothing behind.
+    pub(crate) fn comes_to_its_end(&self, request: &Request) -> bool {
+        let changes = matches!(self.access, Access::Write | Access::Admin) && !self.retryable;
+        let is_session = self.name.ends_with("Sessions") || self.name.ends_with("Transaction");
+        changes || is_session || self.name == "renameCollection" || writes_output(&request.body)
+    }
+
+    /// Whether background work gives way to it: whoever reads or writes documents is waited for, whoever asks
+    /// how the server is does not hold up what is looked at. `getMore` may wait for what never comes, and
+    /// says itself when it works.
     pub fn is_load(&self) -> bool {
         matches!(self.access, Access::Read | Access::Write)
             || matches!(self.name, "bulkWrite" | "commitTransaction")
@@ -505,6 +514,16 @@ pub const COMMANDS: &[CommandInfo] = &[
         .admin()
         .stable(),
 ];
+
+/// Whether a command has a pipeline that writes what it finds.
+pub(crate) fn writes_output(command: &RawDocument) -> bool {
+    let Ok(Some(RawBsonRef::Array(stages))) = command.get("pipeline") else { return false };
+    let writes = |stage: RawBsonRef<'_>| {
+        let name = stage.as_document().and_then(|stage| stage.iter().next()?.ok());
+        name.is_some_and(|(name, _)| ["$out", "$merge"].contains(&name.as_str()))
+    };
+    stages.into_iter().flatten().any(writes)
+}
 
 /// The row of a name.
 pub fn find(name: &str) -> Option<&'static CommandInfo> {

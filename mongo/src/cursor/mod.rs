@@ -1,7 +1,8 @@
 //! Open cursors: answers that clients fetch in batches.
 //!
-//! A cursor is a source of documents, pulled as the client asks. It belongs to a namespace, to who opened it and, where the
-//! client has one, to a session and a transaction; its number is random, so that nobody meets another's by chance.
+//! A cursor is a source of documents, pulled as the client asks. It belongs to a namespace, to who opened it
+//! and, where the client has one, to a session and a transaction; its number is random, so that nobody meets
+//! another's by chance.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -240,8 +241,8 @@ impl Cursor {
         Ok((batch, count, false))
     }
 
-    /// Whether there is nothing more, as far as the source knows without looking. As with MongoDB, a client whose
-    /// batch was filled comes again to learn that that was all.
+    /// Whether there is nothing more, as far as the source knows without looking. As with MongoDB, a client
+    /// whose batch was filled comes again to learn that that was all.
     fn is_at_end(&self) -> bool {
         self.next.is_none() && self.source.is_done()
     }
@@ -346,7 +347,8 @@ impl Cursors {
         self.open.lock().len()
     }
 
-    /// The first answer of a cursor. `size` is how many documents it may have; `single` that there is no second.
+    /// The first answer of a cursor. `size` is how many documents it may have; `single` that there is no
+    /// second.
     pub async fn first(
         &self,
         mongo: &Mongo,
@@ -400,7 +402,7 @@ impl Cursors {
         }
         info.owner.check(id, asks)?;
         match std::mem::replace(place, Place::Out) {
-            Place::Here(cursor) => Ok(Taken { cursors: self, id, cursor: Some(*cursor) }),
+            Place::Here(cursor) => Ok(Taken { cursors: self, id, cursor: Some(*cursor), is_pulled: false }),
             Place::Out => Err(Failure::new(143, format!("cursor id {id} is already in use"))),
             Place::Killed => {
                 *place = Place::Killed;
@@ -462,11 +464,13 @@ impl Cursors {
     }
 }
 
-/// A cursor in use; goes back to its place when it is let go.
+/// A cursor in use; goes back to its place when it is let go, unless a batch was being pulled from it: part
+/// of that is lost then, and nobody goes on behind the gap.
 pub struct Taken<'a> {
     cursors: &'a Cursors,
     id: i64,
     cursor: Option<Cursor>,
+    is_pulled: bool,
 }
 
 impl Taken<'_> {
@@ -493,7 +497,9 @@ impl Taken<'_> {
         now: Timestamp,
     ) -> Result<(RawDocumentBuf, usize)> {
         let Some(cursor) = self.cursor.as_mut() else { return Err(Failure::new(43, "cursor not found")) };
+        self.is_pulled = true;
         let got = cursor.batch(mongo, size.unwrap_or(usize::MAX), now).await;
+        self.is_pulled = false;
         let (batch, count, mut ended) = match got {
             Ok(got) => got,
             Err(failure) => {
@@ -522,7 +528,7 @@ impl Drop for Taken<'_> {
         let mut open = self.cursors.open.lock();
         let killed = is_killed(&open, self.id);
         match self.cursor.take() {
-            Some(cursor) if !killed => {
+            Some(cursor) if !killed && !self.is_pulled => {
                 if let Some((place, _)) = open.get_mut(&self.id) {
                     *place = Place::Here(Box::new(cursor));
                 }

@@ -1,12 +1,13 @@
 //! Collections that a transaction has made: its own until it commits, and gone after it was aborted.
 //!
-//! The engine makes such a collection at once, because the transaction writes to it. Its name stands here until the commit,
-//! and whoever looks for collections asks here whether to show it. Whoever makes one of the same name meanwhile, outside
-//! of transactions, gets this one, which is everybody's from then on; another transaction is refused.
+//! The engine makes such a collection at once, because the transaction writes to it. Its name stands here
+//! until the commit, and whoever looks for collections asks here whether to show it. Whoever makes one of the
+//! same name meanwhile, outside of transactions, gets this one, which is everybody's from then on; another
+//! transaction is refused.
 
 use std::collections::HashMap;
 
-use mayfly_engine::{Error as EngineError, Timestamp};
+use mayfly_engine::{Error as EngineError, Timestamp, to_completion};
 use parking_lot::Mutex;
 
 use crate::{
@@ -41,7 +42,8 @@ pub enum Claim {
 }
 
 impl Drafts {
-    /// Whether a collection that the engine has is shown to a transaction of this session, or to anybody else.
+    /// Whether a collection that the engine has is shown to a transaction of this session, or to anybody
+    /// else.
     pub fn shows(&self, db: &str, name: &str, session: Option<&[u8]>) -> bool {
         let drafts = self.0.lock();
         if drafts.is_empty() {
@@ -101,10 +103,15 @@ impl Drafts {
         if in_transaction || !is_open {
             return Ok(Claim::Refused);
         }
-        let notes = mongo.streams.notes(mongo, &self.told(&[named(db, name)]), now).await?;
-        self.cancel(db, name);
-        mongo.streams.write(mongo, &notes).await?;
-        Ok(Claim::Taken)
+        let (mongo, name) = (mongo.shared()?, named(db, name));
+        // Once it is everybody's, streams are told, also if who wanted it has left.
+        let told = to_completion(async move {
+            let drafts = &mongo.sessions.drafts;
+            let notes = mongo.streams.notes(&mongo, &drafts.told(std::slice::from_ref(&name)), now).await?;
+            drafts.cancel(&name.0, &name.1);
+            mongo.streams.write(&mongo, &notes).await
+        });
+        told.await.map(|()| Claim::Taken)
     }
 
     /// The names of what a session's transaction has made.
@@ -143,7 +150,8 @@ impl Drafts {
         }
     }
 
-    /// Drops what aborted transactions have made; unless another node, from which it was not hidden, has written to it.
+    /// Drops what aborted transactions have made; unless another node, from which it was not hidden, has
+    /// written to it.
     pub async fn clear(&self, mongo: &Mongo) -> mayfly_engine::Result<()> {
         let aborted: Vec<Name> = {
             let drafts = self.0.lock();

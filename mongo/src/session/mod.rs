@@ -1,7 +1,7 @@
 //! Sessions: which client a command belongs to, and what that client is in the middle of.
 //!
-//! A session is a name that clients make up. It carries at most one numbered thing at a time: a retryable write, which
-//! must happen once however often it is sent, or a transaction.
+//! A session is a name that clients make up. It carries at most one numbered thing at a time: a retryable
+//! write, which must happen once however often it is sent, or a transaction.
 
 mod current;
 mod drafts;
@@ -135,14 +135,23 @@ pub async fn run(call: &Call<'_>) -> Result<RawDocumentBuf> {
         if let Some(number) = session.txn_number {
             sessions.begin_write(&session.id, number)?;
         }
-        return current::run(call).await;
+        let step = sessions.begin_step(session);
+        let reply = current::run(call).await;
+        step.done();
+        return reply;
     }
     if ["commitTransaction", "abortTransaction"].contains(&call.info.name) {
         return (call.info.run)(call).await;
     }
     check_concerns(call, session)?;
-    sessions.step(call, session).await?;
+    let step = sessions.begin_step(session);
+    let begun = sessions.step(call, session).await;
+    if begun.is_err() {
+        step.done();
+        return begun.map(|()| RawDocumentBuf::new());
+    }
     let reply = call.within_time((call.info.run)(call)).await;
+    step.done();
     let aborts = match &reply {
         Err(_) => true,
         Ok(reply) => matches!(reply.get("writeErrors"), Ok(Some(_))) || bulk_failed(reply),

@@ -1,9 +1,9 @@
 //! The sessions that clients have open, and the transactions in them.
 //!
-//! A transaction reads a view of the moment it began and keeps its writes to itself until it commits. While it is open,
-//! the documents it wrote are its own, and so are the unique values it gave them: another transaction that wants one is
-//! refused at once. A write outside of transactions waits for a document, and not for a unique value: if it takes one,
-//! the transaction is refused when it commits.
+//! A transaction reads a view of the moment it began and keeps its writes to itself until it commits. While
+//! it is open, the documents it wrote are its own, and so are the unique values it gave them: another
+//! transaction that wants one is refused at once. A write outside of transactions waits for a document, and
+//! not for a unique value: if it takes one, the transaction is refused when it commits.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -115,6 +115,9 @@ enum Stage {
 pub struct Txn {
     began: Timestamp,
     stage: Mutex<Stage>,
+    /// Held by whoever ends it at the client's wish: a commit that is sent again waits for the first and says
+    /// the same.
+    ending: tokio::sync::Mutex<()>,
     /// What everything was like when it began.
     pub view: View,
     /// What it has written so far.
@@ -122,12 +125,19 @@ pub struct Txn {
 }
 
 impl Txn {
-    /// A view that nobody writes to.
+    /// A view that nobody has written to.
     pub fn reading(view: View, now: Timestamp) -> Self {
-        Self { began: now, stage: Mutex::new(Stage::Open), view, writes: Mutex::default() }
+        Self {
+            began: now,
+            stage: Mutex::new(Stage::Open),
+            ending: tokio::sync::Mutex::default(),
+            view,
+            writes: Mutex::default(),
+        }
     }
 
-    /// What the transaction has made of a document, if it has written it: the new version, or that it is gone.
+    /// What the transaction has made of a document, if it has written it: the new version, or that it is
+    /// gone.
     pub fn written(&self, container: u32, id: &DocumentId) -> Option<Option<RawDocumentBuf>> {
         let writes = self.writes.lock();
         writes.get(&(container, id.clone())).map(|pending| pending.after.clone())
@@ -280,12 +290,7 @@ impl Sessions {
             let left = entry.transaction.take();
             entry.number = number;
             entry.statements = None;
-            entry.transaction = Some(Arc::new(Txn {
-                began: call.now,
-                stage: Mutex::new(Stage::Open),
-                view,
-                writes: Mutex::default(),
-            }));
+            entry.transaction = Some(Arc::new(Txn::reading(view, call.now)));
             drop(open);
             if let Some(txn) = left {
                 self.release(&session.id, &txn);
@@ -340,22 +345,19 @@ impl Sessions {
     ) -> Result<()> {
         let Some(session) = &call.session else { return Ok(()) };
         let place = (container.id, id.clone());
-        {
-            let mut owners = self.owners.lock();
-            match owners.get(&place) {
-                Some(owner) if *owner != session.id => return Err(conflict()),
-                _ => owners.insert(place.clone(), session.id.clone()),
-            };
-        }
+        let _own = self.own(txn, &place, &session.id)?;
         let engine = &call.mongo.engine;
         let before = engine.read_collection(container, id, Some(&txn.view), call.now).await?;
         let current = engine.read_collection(container, id, None, call.now).await?;
         let version = |record: &Option<Record>| record.as_ref().map(|record| record.lsn);
         if version(&before) != version(&current) {
-            self.owners.lock().remove(&place);
             return Err(conflict());
         }
         let mut writes = txn.writes.lock();
+        if *txn.stage.lock() != Stage::Open {
+            // It was ended meanwhile, and what it wrote was let go: nobody would let go of this.
+            return Err(no_such(session.txn_number.unwrap_or(-1)));
+        }
         writes
             .entry(place)
             .and_modify(|pending| {
@@ -372,9 +374,9 @@ impl Sessions {
         Ok(())
     }
 
-    /// Claims the unique values of what a transaction has just made of a document. [`EngineError::Duplicate`] if another
-    /// document has one of them, as far as the transaction can see; [`EngineError::Contention`] if a concurrent writer
-    /// has taken it.
+    /// Claims the unique values of what a transaction has just made of a document. [`EngineError::Duplicate`]
+    /// if another document has one of them, as far as the transaction can see; [`EngineError::Contention`] if
+    /// a concurrent writer has taken it.
     pub async fn claim(
         &self,
         call: &Call<'_>,
@@ -393,8 +395,11 @@ impl Sessions {
         // Index by index: the first that has the values is named.
         for row in rows {
             let claim = Claim { session: session.id.clone(), document: id.clone() };
-            self.claim_row(container, &row, claim)?;
-            if let Some(pending) = txn.writes.lock().get_mut(&place) {
+            {
+                // Both at once: what a transaction lets go of at its end is what stands beside its writes.
+                let mut writes = txn.writes.lock();
+                let pending = writes.get_mut(&place).ok_or(EngineError::Contention)?;
+                self.claim_row(container, &row, claim)?;
                 pending.rows.push(row.clone());
             }
             let is_own = |other: &DocumentId| txn.written(container.id, other).is_some();
@@ -421,6 +426,22 @@ impl Sessions {
         }
     }
 
+    /// Makes a document a transaction's own. It stays so if the transaction has written it when the claim is
+    /// let go.
+    fn own<'a>(&'a self, txn: &'a Txn, place: &Place, session: &[u8]) -> Result<DocumentClaim<'a>> {
+        let mut owners = self.owners.lock();
+        match owners.get(place) {
+            Some(owner) if owner != session => return Err(conflict()),
+            _ => owners.insert(place.clone(), session.to_vec()),
+        };
+        Ok(DocumentClaim { sessions: self, txn, place: place.clone() })
+    }
+
+    /// A step of a transaction, which is aborted if the step is not carried through.
+    pub(super) fn begin_step<'a>(&'a self, session: &'a SessionUse) -> Unfinished<'a> {
+        Unfinished { sessions: self, session, is_done: false }
+    }
+
     /// Waits until no transaction has written the document.
     pub async fn wait_for(&self, container: u32, id: &DocumentId) -> Result<()> {
         if self.owners.lock().is_empty() {
@@ -439,6 +460,7 @@ impl Sessions {
     /// Commits a transaction. A second time says the same.
     pub async fn commit(&self, call: &Call<'_>, session: &SessionUse) -> Result<()> {
         let txn = self.find(session)?;
+        let _ending = txn.ending.lock().await;
         let number = session.txn_number.unwrap_or(-1);
         let stage = *txn.stage.lock();
         match stage {
@@ -467,8 +489,8 @@ impl Sessions {
         if !parts.is_empty() {
             call.mongo.streams.stir();
         }
-        // Each statement was checked when it came. A document, or a unique value, that is not as it was then was changed
-        // by a concurrent writer.
+        // Each statement was checked when it came. A document, or a unique value, that is not as it was then
+        // was changed by a concurrent writer.
         done.map(drop).map_err(|refused| match refused.error {
             EngineError::Contention | EngineError::Duplicate { .. } => conflict(),
             other => Failure::from(other),
@@ -478,6 +500,7 @@ impl Sessions {
     /// Ends a transaction at the client's wish.
     pub async fn abort_asked(&self, mongo: &Mongo, session: &SessionUse) -> Result<()> {
         let txn = self.find(session)?;
+        let _ending = txn.ending.lock().await;
         let number = session.txn_number.unwrap_or(-1);
         let stage = *txn.stage.lock();
         match stage {
@@ -520,6 +543,11 @@ impl Sessions {
     pub fn end(&self, mongo: &Mongo, id: &[u8]) {
         let removed = self.open.lock().remove(id);
         if let Some(txn) = removed.and_then(|session| session.transaction) {
+            let mut stage = txn.stage.lock();
+            if *stage == Stage::Open {
+                *stage = Stage::Aborted;
+            }
+            drop(stage);
             self.release(id, &txn);
         }
         mongo.cursors.kill_of_session(id);
@@ -542,6 +570,52 @@ impl Sessions {
         for (id, txn) in late {
             *txn.stage.lock() = Stage::Aborted;
             self.release(&id, &txn);
+        }
+    }
+}
+
+/// A document that a transaction is about to write.
+struct DocumentClaim<'a> {
+    sessions: &'a Sessions,
+    txn: &'a Txn,
+    place: Place,
+}
+
+impl Drop for DocumentClaim<'_> {
+    fn drop(&mut self) {
+        // Whoever ends the transaction lets go of what it has written, and of nothing else.
+        let writes = self.txn.writes.lock();
+        if !writes.contains_key(&self.place) {
+            self.sessions.owners.lock().remove(&self.place);
+        }
+    }
+}
+
+/// A command of a session that is being carried out. If its future is dropped on the way, nobody knows how
+/// far it has come: a transaction is aborted, and what a numbered write has answered is looked up in the
+/// store when it is sent again.
+pub(super) struct Unfinished<'a> {
+    sessions: &'a Sessions,
+    session: &'a SessionUse,
+    is_done: bool,
+}
+
+impl Unfinished<'_> {
+    /// It has been carried through.
+    pub(super) fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        if self.session.in_transaction {
+            self.sessions.abort(self.session);
+        } else if let Some(entry) = self.sessions.open.lock().get_mut(&self.session.id) {
+            entry.fresh = true;
         }
     }
 }

@@ -8,6 +8,7 @@ mod cli;
 mod direct;
 mod fuzz;
 mod gives_way;
+mod hang_up;
 mod harness;
 mod life;
 mod limits;
