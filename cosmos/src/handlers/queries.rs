@@ -115,12 +115,11 @@ pub async fn plan(call: &Call<'_>) -> Answer {
     let container = &place.container;
     let request = Request::of_items(call.body, container).map_err(not_planned)?;
     let ranges = QueryRanges::of(container, &request.plan);
+    // A range that has all the query can find answers it whole where the client could not run the plan, or does so badly:
+    // Java's fails on fused ranks of a SELECT VALUE. Not for a client that was sent here: it would be sent here again.
+    let is_whole = ranges.is_within_one(container) && !merges_itself(call)?;
     let plan = match distribution(call, &request) {
-        // What the client cannot run by itself is answered whole by the range that has all it can find. Not
-        // for one that was sent here: it would be sent here again.
-        Err(_) if ranges.is_within_one(container) && !merges_itself(call)? => {
-            plan::passed_on(&request, &ranges)
-        }
+        Err(_) | Ok(Distribution::Fuse(_)) if is_whole => plan::passed_on(&request, &ranges),
         distribution => plan::distributed(&distribution?, &ranges),
     };
     Ok(Reply::value(StatusCode::OK, &plan).charged(1.0))
