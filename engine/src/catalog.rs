@@ -40,7 +40,7 @@ use tokio::sync::Mutex;
 use crate::{
     clock::Timestamp,
     collection::Predicates,
-    completion::to_completion,
+    completion::Completions,
     container::{Container, ContainerRow, IndexState},
     definition::ContainerDefinition,
     error::{Error, Resource, Result},
@@ -145,6 +145,7 @@ pub(crate) struct Catalog {
     /// One change at a time: the guards would sort it out, but nobody needs the retries.
     changes: Mutex<()>,
     predicates: Arc<dyn Predicates>,
+    completions: Arc<Completions>,
 }
 
 /// All rows, read at one moment.
@@ -165,10 +166,11 @@ impl Catalog {
         store: Arc<dyn Store>,
         timeline: Arc<Timeline>,
         predicates: Arc<dyn Predicates>,
+        completions: Arc<Completions>,
     ) -> Result<Self> {
         let Loaded { named, shelf, seen } = load(&*store, &*predicates).await?;
         let (names, shelf, seen) = (Names::new(named), RwLock::new(shelf), AtomicU64::new(seen));
-        Ok(Self { store, timeline, names, shelf, seen, changes: Mutex::new(()), predicates })
+        Ok(Self { store, timeline, names, shelf, seen, changes: Mutex::new(()), predicates, completions })
     }
 
     /// Waits for a change of this node that may be stored already and not yet in memory.
@@ -671,22 +673,25 @@ impl Catalog {
         F: Future<Output = Result<Change<T>>> + Send + 'static,
     {
         let catalog = self.clone();
-        to_completion(async move {
-            let _one = catalog.changes.lock().await;
-            catalog.catch_up().await?;
-            let mut lost = 0;
-            loop {
-                let done = match decide(catalog.clone()).await {
-                    Ok(change) => catalog.commit(change).await,
-                    Err(error) => Err(error),
-                };
-                match done {
-                    Err(Error::Contention) if lost < ATTEMPTS_MAX && catalog.catch_up().await? => lost += 1,
-                    done => return done,
+        self.completions
+            .run(async move {
+                let _one = catalog.changes.lock().await;
+                catalog.catch_up().await?;
+                let mut lost = 0;
+                loop {
+                    let done = match decide(catalog.clone()).await {
+                        Ok(change) => catalog.commit(change).await,
+                        Err(error) => Err(error),
+                    };
+                    match done {
+                        Err(Error::Contention) if lost < ATTEMPTS_MAX && catalog.catch_up().await? => {
+                            lost += 1
+                        }
+                        done => return done,
+                    }
                 }
-            }
-        })
-        .await
+            })
+            .await
     }
 
     /// Stores a change and takes it over. For [`Catalog::change`] alone, which nobody can leave between the

@@ -4,7 +4,7 @@
 //! entries. Then the documents that were there get theirs, page by page, and then it is whole. If two of them
 //! want the same place in a unique index, the index goes again and the caller is told which document it was.
 //!
-//! All of that runs to its end ([`to_completion`]): a client that leaves does not leave an index behind that
+//! All of that runs to its end ([`Engine::to_completion`]): a client that leaves does not leave an index behind that
 //! nobody builds.
 
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use crate::{
     clock::Timestamp,
     collection,
     collection::IndexRule,
-    completion::to_completion,
     container::Container,
     engine::Engine,
     error::{Error, Result},
@@ -63,7 +62,7 @@ impl Engine {
         now: Timestamp,
     ) -> std::result::Result<Arc<Container>, IndexRefused> {
         let (engine, container) = (self.clone(), self.reload(container)?);
-        to_completion(async move { engine.add_index(&container, rule, ttl_seconds, now).await }).await
+        self.to_completion(async move { engine.add_index(&container, rule, ttl_seconds, now).await }).await
     }
 
     async fn add_index(
@@ -175,7 +174,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Arc<Container>> {
         let (engine, container) = (self.clone(), self.reload(container)?);
-        to_completion(async move { engine.alter_index(&container, rule, ttl, now).await }).await
+        self.to_completion(async move { engine.alter_index(&container, rule, ttl, now).await }).await
     }
 
     async fn alter_index(

@@ -23,6 +23,7 @@ use crate::{
     catalog::{Catalog, Database},
     clock::{Clock, SystemClock, Timestamp, pause},
     collection::{NoPredicates, Predicates},
+    completion::Completions,
     container::{Container, Partition},
     definition::ContainerDefinition,
     errands::Errands,
@@ -59,6 +60,7 @@ pub struct Engine {
 struct Inner {
     store: Arc<dyn Store>,
     catalog: Arc<Catalog>,
+    completions: Arc<Completions>,
     timeline: Arc<Timeline>,
     ids: Arc<dyn Ids>,
     moments: Moments,
@@ -109,10 +111,13 @@ impl Builder {
     pub async fn open(self) -> Result<Engine> {
         check_layout(&*self.store).await?;
         let timeline = Arc::new(Timeline::open(self.clock, self.store.clone()).await?);
-        let catalog = Catalog::open(self.store.clone(), timeline.clone(), self.predicates).await?;
+        let completions = Arc::<Completions>::default();
+        let (store, timeline_of) = (self.store.clone(), timeline.clone());
+        let catalog = Catalog::open(store, timeline_of, self.predicates, completions.clone()).await?;
         let inner = Inner {
             store: self.store,
             catalog: Arc::new(catalog),
+            completions,
             timeline,
             ids: self.ids,
             moments: Moments::default(),
@@ -186,8 +191,9 @@ impl Engine {
         self.inner.read_only.load(Ordering::Acquire)
     }
 
-    /// Stores the time told last and makes everything durable. Call last.
+    /// Waits for what is under way, stores the time told last and makes everything durable. Call last.
     pub async fn close(&self) -> Result<()> {
+        self.inner.completions.ended().await;
         self.inner.timeline.close().await?;
         Ok(self.inner.store.sync().await?)
     }
@@ -238,6 +244,11 @@ impl Engine {
 
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         &self.inner.catalog
+    }
+
+    /// Work that its callers may have left.
+    pub(crate) fn completions(&self) -> &Arc<Completions> {
+        &self.inner.completions
     }
 
     pub(crate) fn timeline(&self) -> &Arc<Timeline> {

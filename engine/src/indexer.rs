@@ -14,7 +14,6 @@ use mayfly_storage::{
 
 use crate::{
     clock::Timestamp,
-    completion::to_completion,
     container::Container,
     definition::IndexingMode,
     engine::Engine,
@@ -151,7 +150,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(Arc<Container>, u16)> {
         let (engine, container, path) = (self.clone(), self.reload(container)?, path.clone());
-        to_completion(async move {
+        self.to_completion(async move {
             let added = engine.catalog().change_container_with(&container, None, move |row| {
                 let (policy, number) = row.ttl.with_date_rule(&path, seconds)?;
                 row.ttl = policy;

@@ -70,7 +70,6 @@ pub use clock::{AdjustableClock, Clock, SystemClock, Timestamp};
 pub use collection_count::Repeats;
 pub use collection_index::IndexRefused;
 pub use collection_walk::{CollectionPage, CollectionRange};
-pub use completion::to_completion;
 pub use container::{Container, IndexState, Partition};
 pub use definition::{CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, ROOT_PATTERN};
 pub use engine::{Builder, Engine};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bson::{Bson, Document, doc};
 use mayfly_engine::{
     Container, ContainerDefinition, Database, Engine, Error as EngineError, IndexingMode, IndexingPolicy,
-    Timestamp, collection::CollectionRules, to_completion,
+    Timestamp, collection::CollectionRules,
 };
 use mayfly_value::partition::KeyDefinition;
 
@@ -165,7 +165,7 @@ pub async fn create(call: &Call<'_>, db: &str, name: &str, options: &Document) -
         let (mongo, now) = (call.mongo.shared()?, call.now);
         let (db, name, options) = (db.to_owned(), name.to_owned(), options.clone());
         // Whoever follows the database hears of it, also if its maker has left.
-        let made = to_completion(async move {
+        let made = call.mongo.engine.to_completion(async move {
             let made = make(&mongo, &db, &name, &options, now).await?;
             let told = Definition::create(&made, &options);
             mongo.streams.tell(&mongo, Happening::Define(Box::new(told)), now).await?;

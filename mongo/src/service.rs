@@ -9,7 +9,7 @@
 use std::sync::{Arc, Weak, atomic::Ordering};
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc, oid::ObjectId};
-use mayfly_engine::{Engine, Timestamp, clock::Stopwatch, to_completion};
+use mayfly_engine::{Engine, Timestamp, clock::Stopwatch};
 use parking_lot::Mutex;
 
 use crate::{
@@ -174,7 +174,7 @@ impl Mongo {
             return self.run_here(info, connection, request).await;
         }
         let (mongo, connection, request) = (self.shared()?, connection.clone(), request.clone());
-        to_completion(async move { mongo.run_here(info, &connection, &request).await }).await
+        self.engine.to_completion(async move { mongo.run_here(info, &connection, &request).await }).await
     }
 
     async fn run_here(

@@ -244,7 +244,8 @@ mod tests {
     #[tokio::test]
     async fn tasks_are_waited_for() {
         let (ended, mut end) = tokio::sync::oneshot::channel();
-        tokio::spawn(async move {
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(async move {
             for _ in 0..10 {
                 yield_now().await;
             }

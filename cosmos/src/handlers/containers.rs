@@ -1,7 +1,7 @@
 //! Containers: their definitions, time to live among them.
 
 use hyper::StatusCode;
-use mayfly_engine::{Container, ContainerDefinition, Error, IndexingMode, KeptKind, Place, to_completion};
+use mayfly_engine::{Container, ContainerDefinition, Error, IndexingMode, KeptKind, Place};
 
 use super::{
     Answer, list,
@@ -51,7 +51,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
     let slots = throughput.as_ref().map_or(1, Throughput::first_ranges);
     let (engine, now) = (call.engine.clone(), call.now);
     // Both, also if the client leaves between the two.
-    let container = to_completion(async move {
+    let container = call.engine.to_completion(async move {
         let container = engine.create_container(&database, definition, slots, now).await?;
         if let Some(throughput) = throughput {
             throughput.keep(&engine, container.id, now).await?;

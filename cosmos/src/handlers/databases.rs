@@ -1,7 +1,7 @@
 //! Databases.
 
 use hyper::StatusCode;
-use mayfly_engine::{Error, to_completion};
+use mayfly_engine::Error;
 use serde_json::Value;
 
 use super::{Answer, list, offers::Throughput, resource as answer};
@@ -37,7 +37,7 @@ pub async fn create(call: &Call<'_>) -> Answer {
     let throughput = Throughput::from_headers(&call.headers)?;
     let (engine, name, now) = (call.engine.clone(), name.clone(), call.now);
     // Both, also if the client leaves between the two.
-    let database = to_completion(async move {
+    let database = call.engine.to_completion(async move {
         let database = engine.create_database(&name, now).await?;
         if let Some(throughput) = throughput {
             throughput.keep(&engine, database.id, now).await?;

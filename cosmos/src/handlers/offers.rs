@@ -4,7 +4,7 @@
 //! shares it and has none, unless it asks for some.
 
 use hyper::StatusCode;
-use mayfly_engine::{Engine, Error, Kept, KeptKind, Timestamp, to_completion};
+use mayfly_engine::{Engine, Error, Kept, KeptKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Answer, list, resource as answer};
@@ -154,7 +154,7 @@ pub async fn replace(call: &Call<'_>) -> Answer {
     let (engine, if_match, now) = (call.engine.clone(), call.if_match()?, call.now);
     // Both, also if the client leaves between the two. After the offer, so that a request that is refused
     // splits nothing; one that is sent again goes on from here.
-    let replaced = to_completion(async move {
+    let replaced = call.engine.to_completion(async move {
         let offer = engine.replace_kept(KeptKind::Offer, &offer, NAME, next, if_match, now).await?;
         if let Ok(container) = engine.container_by_id(offer.owner) {
             engine.split_ranges(&container, ranges, now).await?;

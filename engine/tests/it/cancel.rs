@@ -102,6 +102,14 @@ const CASES: &[Case] = &[
     case!(delete_database_noting, Refused, |engine: Engine| async move {
         engine.delete_database_noting(DATABASE, &[vec![1]]).await
     }),
+    case!(to_completion, Refused, |engine: Engine| async move {
+        let (now, own) = (engine.now().await?, engine.clone());
+        let steps = async move {
+            own.create_database("one", now).await?;
+            own.create_database("two", now).await.map(drop)
+        };
+        engine.to_completion(steps).await
+    }),
     case!(create_container, Refused, |engine: Engine| async move {
         let now = engine.now().await?;
         let database = engine.database(DATABASE)?;
@@ -421,6 +429,25 @@ async fn every_operation_is_cut_at_every_poll() {
         }
         assert!(polls > 0 || case.name == "settle_store", "{} has nowhere to be cut", case.name);
     }
+}
+
+/// The end of an engine waits for what was begun, whether or not its caller does.
+#[tokio::test]
+async fn the_end_waits_for_what_is_under_way() {
+    let case = CASES.iter().find(|case| case.name == "create_index").unwrap();
+    let mut made = 0;
+    for polls in 0.. {
+        let world = furnished("close").await;
+        let before = state(&world).await;
+        let ended = cut((case.run)(world.engine().clone()), polls).await;
+        world.engine().close().await.unwrap();
+        assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0, "after {polls} polls");
+        if ended.is_some() {
+            break;
+        }
+        made += usize::from(state(&world).await != before);
+    }
+    assert!(made > 0, "it was never under way");
 }
 
 /// The names of `pub async fn` in the blocks `impl Engine`, as the sources have them.

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use mayfly_engine::{Error as EngineError, Timestamp, to_completion};
+use mayfly_engine::{Error as EngineError, Timestamp};
 use parking_lot::Mutex;
 
 use crate::{
@@ -103,9 +103,9 @@ impl Drafts {
         if in_transaction || !is_open {
             return Ok(Claim::Refused);
         }
-        let (mongo, name) = (mongo.shared()?, named(db, name));
+        let (engine, mongo, name) = (&mongo.engine, mongo.shared()?, named(db, name));
         // Once it is everybody's, streams are told, also if who wanted it has left.
-        let told = to_completion(async move {
+        let told = engine.to_completion(async move {
             let drafts = &mongo.sessions.drafts;
             let notes = mongo.streams.notes(&mongo, &drafts.told(std::slice::from_ref(&name)), now).await?;
             drafts.cancel(&name.0, &name.1);
