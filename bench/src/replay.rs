@@ -8,7 +8,7 @@ use mayfly_storage::{
     memory::MemoryStore,
     peers::Unshared,
     store::{Batch, BoxFuture, Committed, Key, KeyRange, Snapshot, Stats, Store},
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep},
 };
 use parking_lot::Mutex;
 
@@ -70,12 +70,20 @@ impl Upkeep for Remembering {
         self.inner.compact_when_idle()
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
-        self.inner.sweep(withered)
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
+        self.inner.discard(ranges)
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.inner.wither(withered);
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        self.inner.forget(dead);
+    }
+
+    fn forgets_up_to(&self) -> usize {
+        self.inner.forgets_up_to()
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.inner.forgotten_bytes()
     }
 }
 

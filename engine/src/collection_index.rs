@@ -25,7 +25,7 @@ use crate::{
     error::{Error, Result},
     index::secondary_value,
     keys::{DocumentKey, Family, PREFIX_LEN},
-    purge::Pace,
+    purge::{Pace, Reach},
     record::Record,
     ttl::DefaultTtl,
     write::unique_row_owner,
@@ -250,11 +250,15 @@ impl Engine {
             let Some(index) = container.secondaries.iter().find(|index| index.rule.number == number) else {
                 return Ok(());
             };
+            let reach = Reach::read(&*snapshot, shard).await?;
             let mut batch = Batch { guards: vec![container.guard()], ..Batch::default() };
             let mut taken = std::collections::HashSet::new();
             for (key, value) in &page.rows {
                 let document = DocumentKey::from_tail(key.get(PREFIX_LEN..).unwrap_or_default())?;
                 let record = Record::decode(value.clone())?;
+                if reach.has_purged(&record.life, (record.lsn, record.ordinal), &document) {
+                    continue;
+                }
                 let mut life = Vec::new();
                 record.life.encode(&mut life);
                 for key in index.entries(shard, &document, record.body())? {

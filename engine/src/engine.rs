@@ -35,16 +35,16 @@ use crate::{
     metrics::Metrics,
     moment::Moments,
     names::Place,
-    purge::{MASS, Marks},
+    purge::{Left, Marks},
     record::Record,
     timeline::Timeline,
 };
 
 /// The layout of keys and values in the store. `docs/format.md` has a paragraph for each.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
-/// The layout before, all of whose stores mean the same in this one.
-const LAYOUT_BEFORE: u64 = 1;
+/// Layouts before, all of whose stores mean the same in this one.
+const LAYOUTS_BEFORE: [u64; 2] = [1, 2];
 
 /// How often, and how far apart, a change that another node has announced is looked for before it is given
 /// up: half a second, where one takes milliseconds.
@@ -70,7 +70,8 @@ struct Inner {
     read_only: AtomicBool,
     unreclaimed: AtomicU64,
     purge_marks: Marks,
-    mass: u64,
+    left: Left,
+    counted_bytes: AtomicU64,
 }
 
 /// Collects what an engine is made of.
@@ -79,16 +80,9 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     predicates: Arc<dyn Predicates>,
-    mass: u64,
 }
 
 impl Builder {
-    /// Sweeps after purging at least so many documents, instead of deleting each of their index entries.
-    pub fn mass(mut self, documents: u64) -> Self {
-        self.mass = documents;
-        self
-    }
-
     /// Takes the time from `clock`.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -109,7 +103,7 @@ impl Builder {
 
     /// Opens the store's contents.
     pub async fn open(self) -> Result<Engine> {
-        check_layout(&*self.store).await?;
+        let is_older = check_layout(&*self.store).await?;
         let timeline = Arc::new(Timeline::open(self.clock, self.store.clone()).await?);
         let completions = Arc::<Completions>::default();
         let (store, timeline_of) = (self.store.clone(), timeline.clone());
@@ -127,24 +121,31 @@ impl Builder {
             read_only: AtomicBool::new(false),
             unreclaimed: AtomicU64::new(0),
             purge_marks: Marks::default(),
-            mass: self.mass,
+            left: Left::default(),
+            counted_bytes: AtomicU64::new(0),
         };
-        Ok(Engine { inner: Arc::new(inner) })
+        let engine = Engine { inner: Arc::new(inner) };
+        if is_older {
+            engine.end_sweeps().await?;
+        }
+        engine.tell_what_is_left().await?;
+        Ok(engine)
     }
 }
 
-/// Refuses a store that a version laid out which is not known here; marks an empty or older one as ours.
-async fn check_layout(store: &dyn Store) -> Result<()> {
+/// Refuses a store that a version laid out which is not known here; marks an empty or older one as ours. Whether it was
+/// older.
+async fn check_layout(store: &dyn Store) -> Result<bool> {
     let key = CATALOG.single(Family::Format);
     match store.get(&key).await? {
-        Some(value) if value[..] == LAYOUT.to_be_bytes() => Ok(()),
-        Some(value) if value[..] != LAYOUT_BEFORE.to_be_bytes() => {
+        Some(value) if value[..] == LAYOUT.to_be_bytes() => Ok(false),
+        Some(value) if !LAYOUTS_BEFORE.iter().any(|before| value[..] == before.to_be_bytes()) => {
             Err(Error::Corrupt("the data was written by another version of Mayfly"))
         }
-        _ => {
+        found => {
             let put = Put { key, value: LAYOUT.to_be_bytes().to_vec(), marks: Vec::new() };
             store.commit(Batch { puts: vec![put], ..Batch::default() }).await?;
-            Ok(())
+            Ok(found.is_some())
         }
     }
 }
@@ -153,7 +154,7 @@ impl Engine {
     /// Starts from a store; the machine's clock and random identifiers unless told otherwise.
     pub fn builder(store: Arc<dyn Store>) -> Builder {
         let predicates = Arc::new(NoPredicates);
-        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), predicates, mass: MASS }
+        Builder { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), predicates }
     }
 
     /// The time for a request or a page of one. Take it once and pass it on.
@@ -223,9 +224,14 @@ impl Engine {
         &self.inner.errands
     }
 
-    /// How many documents are worth a sweep.
-    pub(crate) fn mass(&self) -> u64 {
-        self.inner.mass
+    /// What purged documents have left in the store.
+    pub(crate) fn left(&self) -> &Left {
+        &self.inner.left
+    }
+
+    /// Bytes of documents that were purged by count, less those that are known to be gone.
+    pub(crate) fn counted_bytes(&self) -> &AtomicU64 {
+        &self.inner.counted_bytes
     }
 
     /// What the store says about itself.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use mayfly_storage::{
     Error as StoreError,
-    store::{Advance, Batch, Direction, Expect, Guard, PageLimit, Put, Urgency},
+    store::{Advance, Batch, Counter, Direction, Expect, Guard, PageLimit, Put, Urgency},
 };
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     feed::commits_after,
     index,
     keys::{Family, Shard, sequence_of},
+    purge::Reach,
     record::{FeedEntry, Record},
     scan::{indexed_through, last_commit},
 };
@@ -90,6 +91,7 @@ impl Engine {
         let snapshot = self.store().snapshot().await?;
         let position = indexed_through(&*snapshot, shard, container.row.index.epoch).await?;
         let page = commits_after(&*snapshot, shard, Family::Feed, position, DOCUMENTS_MAX).await?;
+        let reach = Reach::read(&*snapshot, shard).await?;
         let epoch = container.row.index.epoch;
         let mut batch =
             Batch { guards: vec![container.guard()], urgency: Urgency::Background, ..Batch::default() };
@@ -99,6 +101,9 @@ impl Engine {
             let (lsn, ordinal) = sequence_of(key)?;
             reached = lsn;
             if entry.epoch == epoch {
+                continue;
+            }
+            if reach.has_purged(&entry.life, (lsn, ordinal), &entry.document) {
                 continue;
             }
             let record_key = shard.record(&entry.document);
@@ -210,10 +215,14 @@ impl Engine {
             let snapshot = self.store().snapshot().await?;
             let limit = PageLimit { rows: DOCUMENTS_MAX, bytes: usize::MAX };
             let page = snapshot.scan(&range, Direction::Forward, limit).await?;
+            let reach = Reach::read(&*snapshot, shard).await?;
             let mut batch = Batch { guards: vec![container.guard()], ..Batch::default() };
             for (key, value) in &page.rows {
                 let (lsn, ordinal) = sequence_of(key)?;
                 let mut entry = FeedEntry::decode(value)?;
+                if reach.has_purged(&entry.life, (lsn, ordinal), &entry.document) {
+                    continue;
+                }
                 let record_key = shard.record(&entry.document);
                 let record = snapshot.get(&record_key).await?.map(Record::decode).transpose()?;
                 let mut record = record.ok_or(Error::Corrupt("a feed entry has no record"))?;
@@ -248,8 +257,12 @@ impl Engine {
                 batch.guards.push(Guard { key: record_key, expect: Expect::Version(lsn) });
             }
             if !batch.puts.is_empty() {
-                // The versions stay, so a purge that saw the lives of before is told in this way.
+                // The versions stay, so a purge that saw the lives of before is told in this way, and it must not
+                // have counted out any of them since.
                 let counter = shard.single(Family::Purged);
+                let purges = snapshot.get(&counter).await?.as_deref().and_then(Counter::decode);
+                let expect = purges.map_or(Expect::Absent, |row| Expect::Version(row.seq));
+                batch.guards.push(Guard { key: counter.clone(), expect });
                 batch.advances.push(Advance { counter, stamp: 0, tally: [0, 0] });
                 match self.store().commit(batch).await {
                     Ok(_) => {}

@@ -11,9 +11,10 @@
 //! |---|---|---|---|
 //! | `Counter` | | the slot's sequence, highest second, stored documents and bytes | small |
 //! | `Purged` | | a counter of what purge took away again | small |
-//! | `Sweep` | | up to which second index entries of documents that are gone may be left | small |
+//! | `Reborn` | | the last commit that wrote over a document that had expired and was not purged | small |
 //! | `LogForgotten` | | how far the log is forgotten | small |
-//! | `PurgePosition`, `IndexPosition` | | how far a background walk of the feed has come | small |
+//! | `PurgePosition` | | how far purge has come: in the feed, among deadlines, and what it has left | small |
+//! | `IndexPosition` | | how far the indexer has walked the feed | small |
 //! | `Feed` | lsn, ordinal | index epoch, size, life, document | small |
 //! | `Expiry` | deadline second, document | size | small |
 //! | `Date` | rule, date, document | size | small |
@@ -52,14 +53,16 @@ pub enum Family {
     Counter = 0x01,
     /// The counter of purged documents and bytes.
     Purged = 0x02,
-    /// How far purge has walked the feed.
+    /// How far purge has come.
     PurgePosition = 0x03,
     /// How far the indexer has walked the feed.
     IndexPosition = 0x04,
-    /// Up to when entries of purged documents are left for a sweep.
+    /// In layout 2, up to when entries of purged documents were left for a sweep.
     Sweep = 0x05,
     /// How far the log is forgotten.
     LogForgotten = 0x06,
+    /// The last commit that wrote over a document that had expired and was not purged.
+    Reborn = 0x07,
     /// Last writes in commit order: one entry per stored document.
     Feed = 0x10,
     /// Documents with their own deadline.
@@ -106,13 +109,14 @@ pub enum Family {
 
 impl Family {
     /// All of them, for walks over everything.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Counter,
         Self::Purged,
         Self::PurgePosition,
         Self::IndexPosition,
         Self::Sweep,
         Self::LogForgotten,
+        Self::Reborn,
         Self::Feed,
         Self::Expiry,
         Self::Date,
@@ -145,10 +149,20 @@ impl Family {
 
     /// The family of a key of ours.
     pub fn of(key: &[u8]) -> Option<Self> {
-        let byte = *key.get(PREFIX_LEN - 1)?;
-        Self::ALL.into_iter().find(|family| *family as u8 == byte)
+        BY_BYTE[usize::from(*key.get(PREFIX_LEN - 1)?)]
     }
 }
+
+/// The families by their bytes: a store that compacts asks for that of each row.
+static BY_BYTE: [Option<Family>; 256] = {
+    let mut families = [None; 256];
+    let mut place = 0;
+    while place < Family::ALL.len() {
+        families[Family::ALL[place] as usize] = Some(Family::ALL[place]);
+        place += 1;
+    }
+    families
+};
 
 /// Bytes before a family's own fields.
 pub const PREFIX_LEN: usize = 7;

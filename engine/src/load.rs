@@ -24,12 +24,21 @@ use crate::{
 };
 
 /// Rest per unit of work while requests come in, by how long the work has been behind.
+///
+/// Under a load that never pauses, work that gives way more than it works falls behind for good: its share grows
+/// with what it is behind, until it rests no more.
 fn rest_factor(behind: Duration) -> u32 {
     match behind.as_secs() {
-        0..600 => 8,
-        _ => 4,
+        0..2 => 8,
+        2..5 => 4,
+        5..10 => 2,
+        10..20 => 1,
+        _ => 0,
     }
 }
+
+/// Purge that is behind for so long takes more at a time.
+const PRESSING: Duration = Duration::from_secs(2);
 
 /// One rest is at most this long, so that one slow slice does not stop background work for ever.
 const REST_MAX: Duration = Duration::from_secs(2);
@@ -95,6 +104,14 @@ impl Load {
         pace_after(seen.quiet.map(Stopwatch::elapsed))
     }
 
+    /// The same for purge that has been behind for so long.
+    pub fn purge_pace(&self, behind: Duration) -> Pace {
+        match self.pace() {
+            Pace::Gentle if behind >= PRESSING => Pace::Pressing,
+            pace => pace,
+        }
+    }
+
     /// Rests after background work that took `worked` and has been behind for so long, if there is anybody to give way
     /// to.
     pub async fn give_way(&self, worked: Duration, behind: Duration) {
@@ -141,8 +158,8 @@ mod tests {
 
     #[test]
     fn work_that_stays_behind_rests_less() {
-        let factors = [0, 599, 600, 100_000].map(|s| rest_factor(Duration::from_secs(s)));
-        assert_eq!(factors, [8, 8, 4, 4]);
+        let factors = [0, 2, 5, 19, 20, 100_000].map(|s| rest_factor(Duration::from_secs(s)));
+        assert_eq!(factors, [8, 4, 2, 1, 0, 0]);
     }
 
     /// A running request, and one that has come and gone since the last look, both make work gentle.

@@ -7,21 +7,22 @@
 //!   the feed from where it stopped last time, up to the first one that is alive;
 //! * documents with their own deadline, or a date under a date rule, stand in a family that begins with it.
 //!
-//! Record, index entries, unique keys, feed entry and expiry entries go in one guarded batch, so a document that is
-//! written again at the same moment survives. The batches are background work: behind everybody else, and not synced
-//! for their own sake. A tick takes a bounded number of documents from each container, so that none waits for
-//! another's backlog; how many is the caller's choice of [`Pace`].
+//! Where the store drops rows by itself, documents are taken out of the sums as they are walked over, and that is all
+//! (`count.rs`). Others go one by one: those with dates or unique rows, those of containers with a log, and all where
+//! the store only deletes what it is told to. Record, index entries, unique keys, feed entry and expiry entries go in
+//! one guarded batch then, so a document that is written again at the same moment survives. The batches are background
+//! work: behind everybody else, and not synced for their own sake. A tick takes a bounded number of documents from
+//! each container, so that none waits for another's backlog; how many is the caller's choice of [`Pace`].
 //!
-//! A store may keep what was deleted in its files. Giving those back is dear, so it is asked to only after a good part
-//! of what it holds was purged.
+//! A store may keep what was deleted or left in its files. Giving those back is dear, so it is asked to only after a
+//! good part of what it holds was purged.
 
-mod mass;
+mod count;
+mod left;
+mod reach;
 mod search;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use mayfly_storage::{
     Error as StoreError,
@@ -38,11 +39,11 @@ use crate::{
     log::Event,
     record::Record,
     ttl::Cuts,
-    write::{BatchBuilder, Change, Felled},
+    write::{BatchBuilder, Before, Change},
 };
-pub use mass::MASS;
-use mass::{Mass, left_by};
-pub(crate) use mass::{may_be_left, swept_through};
+use count::Walk;
+pub(crate) use left::Left;
+pub(crate) use reach::Reach;
 pub(crate) use search::Marks;
 use search::Search;
 
@@ -57,17 +58,19 @@ const EVENTS_MAX: usize = 128;
 pub enum Pace {
     /// For when somebody is being served: few documents of each slot, so that whoever comes meanwhile waits for no more.
     Gentle,
+    /// For when somebody is being served and purge has fallen behind: many, each batch relying on its documents alone, as
+    /// writers are about.
+    Pressing,
     /// For when nobody is: many, and one batch is made while another is being written.
     Full,
 }
 
 impl Pace {
-    /// Documents that a tick takes from one slot. Those that are felled cost a fraction of the others.
-    fn victims_max(self, is_felling: bool) -> usize {
-        match (self, is_felling) {
-            (Self::Gentle, false) => 32,
-            (Self::Gentle, true) => VICTIMS_PER_BATCH,
-            (Self::Full, _) => 8 * VICTIMS_PER_BATCH,
+    /// Documents that a tick takes from one slot one by one.
+    fn victims_max(self) -> usize {
+        match self {
+            Self::Gentle => 32,
+            Self::Pressing | Self::Full => 8 * VICTIMS_PER_BATCH,
         }
     }
 }
@@ -87,6 +90,10 @@ const RECLAIM_BYTES_MIN: u64 = 16 * 1024 * 1024;
 /// They must also be one part in this many of what is on disk: the store may go through all of it, so it handles at
 /// most three bytes for each that was purged.
 const RECLAIM_DISK_PARTS: u64 = 3;
+
+/// The same while requests come in, where it is in their way.
+const RECLAIM_BUSY_BYTES_MIN: u64 = 256 * 1024 * 1024;
+const RECLAIM_BUSY_DISK_PARTS: u64 = 2;
 
 /// What of the disk is journal and not content, at most.
 const JOURNAL_BYTES: u64 = 64 * 1024 * 1024;
@@ -133,15 +140,29 @@ impl Engine {
     /// Lets the store give space back if enough was purged since the last time; whether it was. Takes seconds for each
     /// gigabyte, while everything else goes on. Call when purge has caught up.
     pub async fn reclaim(&self) -> Result<bool> {
-        let content = || self.store_stats().disk_bytes.saturating_sub(JOURNAL_BYTES);
-        let purged = self.unreclaimed().load(Relaxed);
-        if purged < RECLAIM_BYTES_MIN || purged < content() / RECLAIM_DISK_PARTS {
+        let content = self.store_stats().disk_bytes.saturating_sub(JOURNAL_BYTES);
+        let (min, parts) = match self.load().pace() {
+            // Merges that are made anyway drop most of it.
+            Pace::Gentle | Pace::Pressing => (RECLAIM_BUSY_BYTES_MIN, RECLAIM_BUSY_DISK_PARTS),
+            Pace::Full => (RECLAIM_BYTES_MIN, RECLAIM_DISK_PARTS),
+        };
+        let dropped = self.store().forgotten_bytes();
+        let left = self.counted_bytes().load(Relaxed).saturating_sub(dropped);
+        let deleted = self.unreclaimed().load(Relaxed);
+        if left + deleted < min || left + deleted < content / parts {
             return Ok(false);
         }
-        let purged = self.unreclaimed().swap(0, Relaxed);
+        self.unreclaimed().fetch_sub(deleted, Relaxed);
+        let counted = self.counted_bytes().load(Relaxed);
         let reclaimed = self.store().reclaim().await;
-        if reclaimed.is_err() {
-            self.unreclaimed().fetch_add(purged, Relaxed);
+        match &reclaimed {
+            // What was counted out before is gone, in whichever way.
+            Ok(()) => {
+                let dropped = self.store().forgotten_bytes();
+                let since = self.counted_bytes().load(Relaxed).saturating_sub(counted);
+                self.counted_bytes().store(dropped + since, Relaxed);
+            }
+            Err(_) => drop(self.unreclaimed().fetch_add(deleted, Relaxed)),
         }
         Ok(reclaimed.map(|()| true)?)
     }
@@ -151,7 +172,7 @@ impl Engine {
     pub async fn settle_store(&self) -> Result<bool> {
         match self.load().pace() {
             // A merge that is begun goes on to its end, and would be in the way of those who ask now.
-            Pace::Gentle => Ok(false),
+            Pace::Gentle | Pace::Pressing => Ok(false),
             Pace::Full => Ok(self.store().compact_when_idle().await?),
         }
     }
@@ -178,6 +199,10 @@ impl Engine {
             return Ok(purged);
         }
         for shard in shards {
+            if self.counts_out(container) {
+                purged.add(self.count_shard(container, shard, now, pace).await?);
+                continue;
+            }
             let mut tick = self.purge_shard(container, shard, now, pace, Reliance::Slot).await?;
             purged.add(tick.purged);
             if tick.lost && self.is_behind(container) {
@@ -187,8 +212,8 @@ impl Engine {
                 continue;
             }
             if tick.lost && tick.reliance == Reliance::Slot {
-                // Writers are about. One batch that only they can refuse who write its victims.
-                tick = self.purge_shard(container, shard, now, Pace::Gentle, Reliance::Records).await?;
+                // Writers are about. Batches that only they can refuse who write their victims.
+                tick = self.purge_shard(container, shard, now, Pace::Pressing, Reliance::Records).await?;
                 purged.add(tick.purged);
             }
             purged.more |= self.trim_log(container, shard, now).await?;
@@ -196,7 +221,8 @@ impl Engine {
         let metrics = self.metrics().of(container.id);
         metrics.purged_documents.add(purged.documents);
         metrics.purged_bytes.add(purged.bytes);
-        self.unreclaimed().fetch_add(purged.bytes, Relaxed);
+        let bytes_of = if self.counts_out(container) { self.counted_bytes() } else { self.unreclaimed() };
+        bytes_of.fetch_add(purged.bytes, Relaxed);
         Ok(purged)
     }
 
@@ -227,18 +253,13 @@ impl Engine {
     ) -> Result<Tick> {
         let snapshot = self.store().snapshot().await?;
         let cuts = container.ttl().cuts(now);
-        let begun = swept_through(&*snapshot, shard).await?;
-        let victims_max = pace.victims_max(begun.is_some());
-        let mut search = Search::new(&*snapshot, container, shard, &cuts, self.purge_marks(), victims_max);
+        let reach = Reach::read(&*snapshot, shard).await?;
+        let mut search =
+            Search::new(&*snapshot, container, shard, &cuts, self.purge_marks(), pace.victims_max(), reach);
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;
-        // The sweep knows nothing of a collection's own indexes; their entries go one by one.
-        let mass = match container.secondaries.is_empty() {
-            true => self.mass_of(&search, begun, victims_max).await?,
-            false => None,
-        };
-        let Search { mut victims, fellable, mut walked_to, more, next, .. } = search;
+        let Search { mut victims, reach, mut has_walked, more, next, .. } = search;
         if container.definition().log_minutes.is_none() {
             // In the order of their keys: their records lie together on disk, and so do the entries that go. A log
             // tells them as they were found, which is more or less as they went.
@@ -249,12 +270,11 @@ impl Engine {
             shard,
             snapshot: &*snapshot,
             cuts: &cuts,
+            reach: &reach,
             moment: self.next_moment(now),
             now,
-            // What is not felled costs much more than a look at its record, and is not worth doing twice.
-            reliance: if pace == Pace::Gentle && mass.is_none() { Reliance::Records } else { reliance },
-            mass,
-            fellable,
+            // A removal costs much more than a look at its record, and is not worth doing twice.
+            reliance: if pace == Pace::Full { reliance } else { Reliance::Records },
             ground: Ground::read(&*snapshot, shard).await?,
         };
         let purged = Purged { more, next, ..Purged::default() };
@@ -262,13 +282,13 @@ impl Engine {
         let mut written: Option<Removed> = None;
         let mut rest = victims.chunks(VICTIMS_PER_BATCH).peekable();
         while let Some(some) = rest.next() {
-            let position = if rest.peek().is_none() { walked_to.take() } else { None };
+            let ends = rest.peek().is_none() && std::mem::take(&mut has_walked);
             // The next batch is made while the store writes the last one.
             let made = match written.take() {
-                None => removal.batch(some, position).await?,
+                None => removal.batch(some, ends).await?,
                 Some(before) => {
                     let (answer, made) =
-                        tokio::join!(self.store().commit(before.batch), removal.batch(some, position));
+                        tokio::join!(self.store().commit(before.batch), removal.batch(some, ends));
                     if !self.settle(answer, before.documents, before.bytes, &mut tick)? {
                         return Ok(tick);
                     }
@@ -277,18 +297,47 @@ impl Engine {
             };
             written = made;
         }
-        if let (None, Some(position)) = (&written, walked_to) {
-            written =
-                Some(Removed { batch: position_batch(container, shard, position), documents: 0, bytes: 0 });
+        if written.is_none() && has_walked {
+            written = Some(Removed { batch: reach_batch(container, shard, &reach), documents: 0, bytes: 0 });
         }
         if let Some(last) = written {
             let answer = self.store().commit(last.batch).await;
             self.settle(answer, last.documents, last.bytes, &mut tick)?;
         }
-        if let (Some(mass), 1..) = (mass, tick.purged.documents) {
-            self.store().wither(left_by(shard, mass.through).to_vec());
-        }
         Ok(tick)
+    }
+
+    /// Purges by count. A walk that a writer has overtaken is repeated at the next tick.
+    async fn count_shard(
+        &self,
+        container: &Arc<Container>,
+        shard: Shard,
+        now: Timestamp,
+        pace: Pace,
+    ) -> Result<Purged> {
+        let snapshot = self.store().snapshot().await?;
+        let cuts = container.ttl().cuts(now);
+        let walk = Walk {
+            container,
+            shard,
+            snapshot: &*snapshot,
+            cuts: &cuts,
+            dropped_up_to: self.store().forgets_up_to(),
+            rows_max: pace.rows_max(),
+        };
+        let counted = walk.run().await?;
+        if !counted.has_news() {
+            return Ok(Purged { more: counted.more, next: counted.next, ..Purged::default() });
+        }
+        match self.count_out(container, shard, &*snapshot, &counted, now).await? {
+            Some(purged) => Ok(purged),
+            None => {
+                if self.is_behind(container) {
+                    self.renewed(container).await?;
+                }
+                Ok(Purged { more: true, next: counted.next, ..Purged::default() })
+            }
+        }
     }
 
     /// Counts a batch that was written. Whether it was: otherwise the tick is over.
@@ -356,10 +405,9 @@ struct Tick {
 }
 
 /// Guarded like the others, so that nothing is left behind in a container that is being dropped.
-fn position_batch(container: &Container, shard: Shard, position: Vec<u8>) -> Batch {
-    let put = Put { key: shard.single(Family::PurgePosition), value: position, marks: Vec::new() };
+fn reach_batch(container: &Container, shard: Shard, reach: &Reach) -> Batch {
     let guards = vec![container.guard()];
-    Batch { guards, puts: vec![put], urgency: Urgency::Background, ..Batch::default() }
+    Batch { guards, puts: vec![reach.row(shard)], urgency: Urgency::Background, ..Batch::default() }
 }
 
 /// A batch that removes documents.
@@ -400,25 +448,21 @@ struct Removal<'a> {
     shard: Shard,
     snapshot: &'a dyn Snapshot,
     cuts: &'a Cuts,
+    /// How far the search has come.
+    reach: &'a Reach,
     moment: u64,
     now: Timestamp,
     reliance: Reliance,
-    /// How documents are felled, if they are.
-    mass: Option<Mass>,
-    fellable: HashMap<DocumentKey, Felled>,
     ground: Ground,
 }
 
 impl Removal<'_> {
-    /// Removes those of `victims` that are there and gone, with all they have; nothing if there are none.
-    async fn batch(&mut self, victims: &[DocumentKey], position: Option<Vec<u8>>) -> Result<Option<Removed>> {
+    /// Removes those of `victims` that are there and gone, with all they have; nothing if there are none. With `ends` it
+    /// says how far the search has come.
+    async fn batch(&mut self, victims: &[DocumentKey], ends: bool) -> Result<Option<Removed>> {
         let has_log = self.container.definition().log_minutes.is_some();
-        // What is felled needs its record only for what the feed does not say.
-        let needs_records = self.mass.is_none() || has_log || !self.container.unique_keys.is_empty();
-        let is_read = |document: &&DocumentKey| needs_records || !self.fellable.contains_key(*document);
-        let keys: Vec<_> =
-            victims.iter().filter(is_read).map(|document| self.shard.record(document)).collect();
-        let mut records = self.snapshot.get_many(&keys).await?.into_iter();
+        let keys: Vec<_> = victims.iter().map(|document| self.shard.record(document)).collect();
+        let records = self.snapshot.get_many(&keys).await?;
         let mut changes = match self.reliance {
             Reliance::Records => BatchBuilder::new(self.container, self.shard),
             Reliance::Slot => {
@@ -427,15 +471,8 @@ impl Removal<'_> {
             }
         };
         let (mut documents, mut bytes) = (0, 0);
-        for document in victims {
-            let felled = self.mass.and_then(|_| self.fellable.remove(document));
-            if let (Some(felled), false) = (&felled, needs_records) {
-                changes.fell(document, felled)?;
-                documents += 1;
-                bytes += u64::from(felled.size);
-                continue;
-            }
-            let Some(record) = records.next().flatten().map(Record::decode).transpose()? else { continue };
+        for (document, record) in victims.iter().zip(records) {
+            let Some(record) = record.map(Record::decode).transpose()? else { continue };
             if self.cuts.is_live(&record.life) {
                 continue;
             }
@@ -445,32 +482,22 @@ impl Removal<'_> {
                 let at = self.container.ttl().expired_at(&record.life, self.cuts);
                 changes.log(&Event::expired(self.now.seconds(), document, &record, at), self.moment);
             }
-            match felled {
-                Some(felled) => changes.fell(document, &Felled { record: Some(record), ..felled })?,
-                None => drop(changes.add(&Change {
-                    document,
-                    before: Some(&record),
-                    after: None,
-                    after_unique: None,
-                })?),
-            }
+            changes.add(&Change {
+                document,
+                before: Before::Stored(&record),
+                after: None,
+                after_unique: None,
+            })?;
         }
         if documents == 0 {
-            let position = position.map(|position| position_batch(self.container, self.shard, position));
-            return Ok(position.map(|batch| Removed { batch, documents, bytes }));
+            let batch = || reach_batch(self.container, self.shard, self.reach);
+            return Ok(ends.then(|| Removed { batch: batch(), documents, bytes }));
         }
-        if let Some(position) = position {
-            changes.put(self.shard.single(Family::PurgePosition), position);
-        }
-        if let Some(mass) = &self.mass {
-            changes.put(self.shard.single(Family::Sweep), mass.through.to_be_bytes().to_vec());
+        if ends {
+            let Put { key, value, .. } = self.reach.row(self.shard);
+            changes.put(key, value);
         }
         let mut batch = changes.into_purge(self.now.seconds());
-        if let Some(mass) = self.mass.as_mut().filter(|mass| mass.is_new) {
-            // The store may begin to drop entries from now on, so what explains that must not be lost.
-            batch.urgency = Urgency::Foreground;
-            mass.is_new = false;
-        }
         // Two purges of one document would count it twice, and one beside a rewrite of its dates would leave some.
         batch.guards.push(Ground::guard(self.shard, Family::Purged, self.ground.purges));
         Ground::advance(&mut self.ground.purges);

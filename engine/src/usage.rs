@@ -12,6 +12,7 @@ use crate::{
     engine::Engine,
     error::{Error, Result},
     keys::{DocumentKey, Family, Shard, from_ordered, ordered},
+    purge::Reach,
     ranges::PartitionKeyRange,
     record::FeedEntry,
     scan::each_row,
@@ -116,13 +117,13 @@ impl Engine {
             return Ok(backlog);
         }
         let snapshot = self.store().snapshot().await?;
+        let reach = Reach::read(&*snapshot, shard).await?;
         // A document may be dead by several rules; with date rules around, each is counted once by its key.
         let mut seen = (!container.ttl().date_rules.is_empty()).then(std::collections::HashSet::new);
         let mut first = |document: DocumentKey| seen.as_mut().is_none_or(|seen| seen.insert(document));
         if cuts.inherited.through > i64::MIN {
             let mut range = shard.range(Family::Feed, &[]);
-            let position = snapshot.get(&shard.single(Family::PurgePosition)).await?;
-            range.start.extend_from_slice(position.as_deref().unwrap_or_default());
+            range.start.extend_from_slice(&reach.feed_start());
             let dead = dead_feed_entries(&*snapshot, range, cuts).await?;
             for entry in dead {
                 let at = container.ttl().expired_at(&entry.life, cuts);
@@ -131,8 +132,10 @@ impl Engine {
                 }
             }
         }
-        let expiry = shard.range(Family::Expiry, &[]);
-        for (deadline, document, size) in due(&*snapshot, expiry, cuts.own.through).await? {
+        let mut expiry = shard.range(Family::Expiry, &[]);
+        let head = expiry.start.len();
+        expiry.start.extend_from_slice(&reach.deadlines);
+        for (deadline, document, size) in due(&*snapshot, expiry, head, cuts.own.through).await? {
             if first(document) {
                 let at = container.ttl().own_expired_at(deadline, cuts);
                 backlog.add(size, at.map(|seconds| Timestamp::from_seconds(seconds.max(0) as u64)));
@@ -140,7 +143,8 @@ impl Engine {
         }
         for rule in cuts.date_rules() {
             let dates = shard.range(Family::Date, &rule.to_be_bytes());
-            for (date, document, size) in due(&*snapshot, dates, cuts.date(rule).through).await? {
+            let head = dates.start.len();
+            for (date, document, size) in due(&*snapshot, dates, head, cuts.date(rule).through).await? {
                 if first(document) {
                     let at = container.ttl().date_expired_at(rule, date, cuts);
                     backlog.add(size, at.map(|ms| Timestamp(ms.max(0) as u64)));
@@ -195,14 +199,14 @@ async fn dead_feed_entries(
 async fn due(
     snapshot: &dyn Snapshot,
     mut family: mayfly_storage::store::KeyRange,
+    head: usize,
     through: i64,
 ) -> Result<Vec<(i64, DocumentKey, u32)>> {
     const DAMAGED: Error = Error::Corrupt("an expiry entry cannot be read");
-    let head = family.start.len();
     if through == i64::MIN {
         return Ok(Vec::new());
     }
-    family.end = Some([&family.start[..], &ordered(through.saturating_add(1))].concat());
+    family.end = Some([&family.start[..head], &ordered(through.saturating_add(1))].concat());
     let mut due = Vec::new();
     each_row(snapshot, family, &mut |key, value| {
         let time = from_ordered(&key[head..]).ok_or(DAMAGED)?;

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use mayfly_storage::{Error as StoreError, store::Batch};
 use mayfly_value::partition::PartitionKey;
 
-pub(crate) use batch_builder::{BatchBuilder, Change, Felled, unique_row_owner};
+pub(crate) use batch_builder::{BatchBuilder, Before, Change, unique_row_owner};
 pub use operation::{
     Decide, Decision, Effect, InvalidTtl, Modify, Operation, Outcome, Part, Receipt, Refused, Results,
     StatementList, Statements, Transaction,

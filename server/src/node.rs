@@ -58,13 +58,17 @@ const SHARE_EVERY: Duration = Duration::from_millis(450);
 const TEND_EVERY_SECONDS: u64 = 5;
 
 /// Index building and removal rest as work that is a little behind: somebody waits for the index.
-const UPKEEP_BEHIND: Duration = Duration::from_secs(60);
+const UPKEEP_BEHIND: Duration = Duration::from_secs(2);
+
+/// How often to look whether space is worth giving back while purge does not catch up.
+const SPACE_EVERY: Duration = Duration::from_secs(5);
 
 /// How often to look whether writers have left.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Rest per unit of time spent on looking at a backlog.
+/// Rest per unit of time spent on looking at a backlog, and the longest: figures are to be at most two seconds old.
 const LOOK_REST: u32 = 50;
+const LOOK_REST_MAX: Duration = Duration::from_millis(1200);
 
 /// After a crash, or where other nodes tell the time already, the engine's may be this far ahead of the clock: the horizon is
 /// moved on by half of its lead before it is reached. More than that, the clock was set back.
@@ -117,11 +121,7 @@ impl Backend for Node {
             (Some(clock), None) => clock.clone(),
             (None, None) => Arc::new(SystemClock),
         };
-        let mut builder = Engine::builder(store).clock(clock).predicates(Arc::new(mayfly_mongo::Filters));
-        if shared.is_some() {
-            // A sweep goes through all rows of a slot, which costs such a store more than it saves.
-            builder = builder.mass(u64::MAX);
-        }
+        let builder = Engine::builder(store).clock(clock).predicates(Arc::new(mayfly_mongo::Filters));
         let engine = builder.open().await.map_err(cannot_open)?;
         if shared.is_some() {
             engine.enlist().await.map_err(cannot_open)?;
@@ -299,11 +299,13 @@ impl Node {
         }
     }
 
-    /// Gives space back whenever purge has caught up.
+    /// Gives space back whenever purge has caught up, or has not for a while.
     async fn space_rounds(&self) {
         loop {
-            self.caught_up.notified().await;
-            self.log_failure("sweeping", self.engine.sweep().await);
+            tokio::select! {
+                () = self.caught_up.notified() => {}
+                () = pause(SPACE_EVERY) => {}
+            }
             self.log_failure("giving space back", self.engine.reclaim().await);
         }
     }
@@ -344,21 +346,30 @@ impl Node {
     async fn purge(&self, ripening: &mut Ripening) -> Result<Purged, Error> {
         ripening.add(self.engine.now().await?, self.uptime.elapsed());
         match ripening.ripe(self.uptime.elapsed()) {
-            Some(ripe) => self.engine.purge(ripe, self.engine.load().pace()).await,
+            Some(ripe) => {
+                let behind = self.behind.lock().map(Stopwatch::elapsed).unwrap_or_default();
+                self.engine.purge(ripe, self.engine.load().purge_pace(behind)).await
+            }
             None => Ok(Purged::default()),
         }
     }
 
-    /// Takes a sample of the counters. The look at the containers takes as long as the backlog is; a long one is made less
-    /// often.
+    /// Two looks at the containers, then a sample of the counters.
     async fn sample_round(&self) {
+        self.look().await;
+        self.look().await;
+        self.samples.take(&self.metrics, &self.gauges.usages(), &self.engine);
+    }
+
+    /// Looks at the containers, unless purge does so by itself, and rests. A look takes as long as the backlog is; after a
+    /// long one the rest is longer.
+    async fn look(&self) {
         let watch = Stopwatch::start();
         if self.behind.lock().is_some() {
             self.gauges.refresh(&self.engine).await;
         }
-        let looked = watch.elapsed();
-        self.samples.take(&self.metrics, &self.gauges.usages(), &self.engine);
-        pause(samples::EVERY.max(looked * LOOK_REST)).await;
+        let rest = (watch.elapsed() * LOOK_REST).min(LOOK_REST_MAX);
+        pause(rest.max(samples::EVERY / 2)).await;
     }
 
     /// Whether what is stored, and the time with it, outlives the server.

@@ -25,7 +25,7 @@ use crate::{
         Advance, Batch, BoxFuture, Committed, Direction, Expect, Guard, Key, KeyRange, Page, PageLimit, Put,
         Slot, Space, Store, Urgency,
     },
-    upkeep::Withered,
+    upkeep::{DeadRows, Verdict},
 };
 
 /// A promise, to be checked on an empty store.
@@ -48,7 +48,7 @@ promises! {
         a_sieve_keeps_rows_of_the_same_page, a_sieve_asks_about_old_and_new_rows;
     guarding: guard_absent, guard_version, guard_on_short_values, conflict_writes_nothing, guard_on_a_counter,
         one_batch_is_one_change, empty_batch, background_batches;
-    upkeep: clear_in_steps, withered_rows_go, withered_rows_may_go_early, sync_returns, upkeep_changes_no_answer;
+    upkeep: clear_in_steps, dead_rows_go, dead_rows_uncover_nothing, discarded_ranges_go, sync_returns, upkeep_changes_no_answer;
     peers: floors_let_present_versions_through, background_work_has_an_owner;
     counting: advances_count, marks_in_keys_and_values, several_advances, tallies_add_up, stale_stamps,
         refused_batches_take_no_number, cleared_counters_start_again;

@@ -17,6 +17,7 @@
 
 mod blocks;
 mod committer;
+mod dead_rows;
 mod directory;
 mod former;
 mod group;
@@ -31,7 +32,6 @@ mod settling;
 mod trees;
 mod unflushed;
 mod view;
-mod withered;
 
 use std::{
     path::{Path, PathBuf},
@@ -57,7 +57,7 @@ use crate::{
     batch::check_scan,
     peers::Unshared,
     store::{Batch, BoxFuture, Committed, Key, KeyRange, Snapshot, Space, Stats, Store, Urgency},
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep},
 };
 
 /// Keys that one batch of a clear removes: small enough that clients hardly notice one in their group.
@@ -160,13 +160,12 @@ impl EmbeddedStore {
         self.directory.tree()
     }
 
-    fn reclaiming(&self, withered: Vec<Withered>) -> Reclaim {
+    fn reclaiming(&self) -> Reclaim {
         Reclaim {
             trees: self.trees.clone(),
             moment: self.moment.clone(),
             inlet: self.committer.inlet(),
             turn: self.reclaiming.clone(),
-            withered,
         }
     }
 
@@ -279,7 +278,7 @@ impl Upkeep for EmbeddedStore {
     }
 
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.reclaiming(Vec::new()).run())
+        Box::pin(self.reclaiming().run())
     }
 
     fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
@@ -287,20 +286,29 @@ impl Upkeep for EmbeddedStore {
             let worth = self.settling.lock().look(&self.trees);
             match worth.is_empty() {
                 true => Ok(false),
-                false => self.reclaiming(Vec::new()).settle(worth).await.map(|()| true),
+                false => self.reclaiming().settle(worth).await.map(|()| true),
             }
         })
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            withered.iter().try_for_each(|rows| check_scan(&rows.range, 1))?;
-            self.reclaiming(withered).run().await
+            ranges.iter().try_for_each(|range| check_scan(range, 1))?;
+            self.reclaiming().discard(ranges.to_vec()).await.map(|()| false)
         })
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.trees.sweeping.foresee(withered);
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        self.trees.forgetting.forget(dead);
+    }
+
+    /// Longer values lie in files of their own.
+    fn forgets_up_to(&self) -> usize {
+        trees::SEPARATE_BYTES_MIN as usize - 1
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.trees.forgetting.dropped_bytes()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
         Advance, Batch, BoxFuture, Committed, Counter, Direction, Expect, Guard, Keep, Key, KeyRange,
         MayHold, Page, PageLimit, Sieved, Slot, Snapshot, Space, Stats, Store,
     },
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep, Verdict},
 };
 
 /// A store without files.
@@ -35,6 +35,10 @@ pub struct MemoryStore {
 struct State {
     image: Image,
     stats: Stats,
+    dead: Option<Arc<dyn DeadRows>>,
+    /// Rows that were dropped because they are dead, and bytes of their values in the space that has documents.
+    forgotten_rows: u64,
+    forgotten_bytes: u64,
 }
 
 impl MemoryStore {
@@ -46,7 +50,12 @@ impl MemoryStore {
     /// Another store with the same content, from here on independent. Costs nothing.
     pub fn fork(&self) -> Self {
         let image = self.state.lock().image.clone();
-        Self { state: Mutex::new(State { image, stats: Stats::default() }) }
+        Self { state: Mutex::new(State { image, ..State::default() }) }
+    }
+
+    /// Rows that were dropped because they are dead.
+    pub fn forgotten_rows(&self) -> u64 {
+        self.state.lock().forgotten_rows
     }
 
     fn commit_now(&self, batch: Batch) -> Result<Committed> {
@@ -75,6 +84,35 @@ impl MemoryStore {
             state.image.0.remove(&key);
         }
         Ok(Cleared { keys: page.rows.len(), more: page.more })
+    }
+}
+
+/// Dead rows that are dropped while the lock is held once.
+const DROPPED_MAX: usize = 1000;
+
+impl MemoryStore {
+    /// Drops all rows that are dead. Walks over a copy, so that nobody waits for more than a few of them.
+    fn drop_dead(&self) {
+        let (image, dead) = {
+            let state = self.state.lock();
+            (state.image.clone(), state.dead.clone())
+        };
+        let Some(dead) = dead else { return };
+        let is_dead =
+            |(key, value): &(&Key, &Bytes)| dead.judge(key.space, &key.bytes, value) != Verdict::Keep;
+        let mut rows = image.0.iter().filter(is_dead).peekable();
+        while rows.peek().is_some() {
+            let mut state = self.state.lock();
+            for (key, value) in rows.by_ref().take(DROPPED_MAX) {
+                // Unless it was written again.
+                if state.image.0.get(key) == Some(value) {
+                    state.image.0.remove(key);
+                    state.forgotten_rows += 1;
+                    let is_large = key.space == Space::Large;
+                    state.forgotten_bytes += if is_large { value.len() as u64 } else { 0 };
+                }
+            }
+        }
     }
 }
 
@@ -123,26 +161,34 @@ impl Upkeep for MemoryStore {
 
     /// A deleted row is gone with its last snapshot.
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async { Ok(()) })
+        Box::pin(async {
+            self.drop_dead();
+            Ok(())
+        })
     }
 
     fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async { Ok(false) })
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            withered.iter().try_for_each(|rows| check_scan(&rows.range, 1))?;
-            let mut state = self.state.lock();
-            for rows in &withered {
-                state.image.sweep(rows);
-            }
-            Ok(())
+            let clear = |range: &KeyRange| self.clear_now(range, usize::MAX).map(drop);
+            ranges.iter().try_for_each(clear).map(|()| false)
         })
     }
 
-    /// It compacts nothing before the sweep.
-    fn wither(&self, _: Vec<Withered>) {}
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        self.state.lock().dead = Some(dead);
+    }
+
+    fn forgets_up_to(&self) -> usize {
+        usize::MAX
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.state.lock().forgotten_bytes
+    }
 }
 
 impl Unshared for MemoryStore {}
@@ -193,17 +239,6 @@ impl Image {
             }
         };
         counter.advanced(advance).ok_or(Error::Stale { stamp: counter.stamp })
-    }
-
-    fn sweep(&mut self, withered: &Withered) {
-        let everything = PageLimit { rows: usize::MAX, bytes: usize::MAX };
-        let page = self.scan(&withered.range, Direction::Forward, everything);
-        for (bytes, value) in page.rows {
-            if withered.includes(&value) {
-                let (space, slot) = (withered.range.space, withered.range.slot);
-                self.0.remove(&Key { space, slot, bytes: bytes.to_vec() });
-            }
-        }
     }
 
     fn scan(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Page {

@@ -60,7 +60,7 @@ use crate::{
     batch::{check_batch, check_key, check_scan},
     peers::Peers,
     store::{Batch, BoxFuture, COMMON_SLOT, Committed, Key, KeyRange, Slot, Snapshot, Stats, Store, Urgency},
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep},
 };
 pub use moving::{Member, Placed};
 pub use time::ServerTime;
@@ -74,8 +74,11 @@ async fn pause_for_move(attempt: u32) {
     server::pause(Duration::from_millis(u64::from(20 * (attempt + 1)).min(250))).await;
 }
 
-/// Keys that one statement of a clear or a sweep looks at.
+/// Keys that one statement of a clear removes.
 const CLEAR_KEYS_MAX: usize = 2000;
+
+/// Keys that one call of a discard removes: the caller says between two of them whether others have to go first.
+const DISCARD_KEYS_MAX: usize = 5 * CLEAR_KEYS_MAX;
 
 /// Batches of the background under way at a time: others need connections too.
 const BACKGROUND_MAX: usize = 4;
@@ -171,27 +174,11 @@ impl PostgresStore {
         let (start, end) = bounds(range);
         loop {
             let step = (limit - cleared.keys).min(CLEAR_KEYS_MAX);
-            let done = self.inner.clear_step(range.slot, &start, &end, step, None).await?;
+            let done = self.inner.clear_step(range.slot, &start, &end, step).await?;
             cleared.keys += done.keys;
             cleared.more = done.more;
             if !done.more || cleared.keys >= limit {
                 return Ok(cleared);
-            }
-        }
-    }
-
-    async fn sweep_rows(&self, rows: &Withered) -> Result<()> {
-        if rows.range.is_empty() {
-            return Ok(());
-        }
-        let (mut start, end) = bounds(&rows.range);
-        let by = (vec![rows.lead], rows.through.to_be_bytes().to_vec());
-        loop {
-            let done =
-                self.inner.clear_step(rows.range.slot, &start, &end, CLEAR_KEYS_MAX, Some(&by)).await?;
-            match done.last {
-                Some(last) if done.more => start = [&last[..], &[0]].concat(),
-                _ => return Ok(()),
             }
         }
     }
@@ -201,7 +188,6 @@ impl PostgresStore {
 struct ClearStep {
     keys: usize,
     more: bool,
-    last: Option<Vec<u8>>,
 }
 
 impl Inner {
@@ -327,15 +313,9 @@ impl Inner {
         Err(Error::Moved)
     }
 
-    async fn clear_step(
-        &self,
-        slot: Slot,
-        start: &[u8],
-        end: &[u8],
-        limit: usize,
-        by: Option<&(Vec<u8>, Vec<u8>)>,
-    ) -> Result<ClearStep> {
-        let (lead, through) = (by.map(|by| &by.0[..]), by.map(|by| &by.1[..]));
+    async fn clear_step(&self, slot: Slot, start: &[u8], end: &[u8], limit: usize) -> Result<ClearStep> {
+        // The function can choose by the beginning of values, which nobody asks for.
+        let (lead, through) = (None::<&[u8]>, None::<&[u8]>);
         let (number, limit) = (i64::from(slot.0), limit as i64);
         for attempt in 0..MOVES_MAX {
             let place = self.place(slot);
@@ -353,7 +333,7 @@ impl Inner {
                 .await?;
             if row.get(0) {
                 let keys = usize::try_from(row.get::<_, i64>(1)).unwrap_or_default();
-                return Ok(ClearStep { keys, last: row.get(2), more: row.get(3) });
+                return Ok(ClearStep { keys, more: row.get(3) });
             }
             self.reload_map().await?;
             pause_for_move(attempt).await;
@@ -469,18 +449,28 @@ impl Upkeep for PostgresStore {
         Box::pin(async { Ok(false) })
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+    /// Rows are deleted one by one: vacuum gives their space back.
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            withered.iter().try_for_each(|rows| check_scan(&rows.range, 1))?;
-            for rows in &withered {
-                self.sweep_rows(rows).await?;
+            for range in ranges {
+                if self.clear(range, DISCARD_KEYS_MAX).await?.more {
+                    return Ok(true);
+                }
             }
-            Ok(())
+            Ok(false)
         })
     }
 
     /// A vacuum looks at no values, so it has no use for this.
-    fn wither(&self, _: Vec<Withered>) {}
+    fn forget(&self, _: Arc<dyn DeadRows>) {}
+
+    fn forgets_up_to(&self) -> usize {
+        0
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        0
+    }
 }
 
 impl Peers for PostgresStore {

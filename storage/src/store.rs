@@ -95,6 +95,11 @@ impl KeyRange {
         Self { space, slot, start: prefix, end }
     }
 
+    /// Whether a key of this space and slot is inside.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        *key >= *self.start && self.end.as_deref().is_none_or(|end| key < end)
+    }
+
     /// Whether no key can be inside.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)

@@ -7,9 +7,11 @@
 //!
 //! Holds: upkeep changes no answer about a row that anybody may still ask for.
 
+use std::sync::Arc;
+
 use crate::{
     Result,
-    store::{BoxFuture, KeyRange},
+    store::{BoxFuture, KeyRange, Space},
 };
 
 /// What [`Upkeep::clear`] did.
@@ -21,27 +23,28 @@ pub struct Cleared {
     pub more: bool,
 }
 
-/// Rows that nobody asks for any more, told by their values: those in a range that begin with `lead` and go
-/// on with a number (eight bytes, big-endian) of at most `through`.
-///
-/// It is data and not a function, so that it survives a network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withered {
-    /// Where to look.
-    pub range: KeyRange,
-    /// The first byte of the value.
-    pub lead: u8,
-    /// The largest number after it.
-    pub through: u64,
+/// What a store may do with a row that it comes across.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Somebody may still ask for it.
+    Keep,
+    /// No reader shows it to a client any more: it may go at any time. What its key held before must not come
+    /// back.
+    Drop,
+    /// The same, and so it is with whatever its key held before: a store that keeps older values need not hide
+    /// them.
+    DropAll,
 }
 
-impl Withered {
-    /// Whether a row with this value is one of them, if its key is in the range.
-    pub fn includes(&self, value: &[u8]) -> bool {
-        let number = value.get(1..9).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-        value.first() == Some(&self.lead)
-            && number.is_some_and(|bytes| u64::from_be_bytes(bytes) <= self.through)
-    }
+/// Tells rows that are dead from others.
+///
+/// It is a function, as [`Keep`](crate::store::Keep) is: it runs in the process that compacts.
+pub trait DeadRows: Send + Sync {
+    /// What may be done with this row. Once a row may go, it may go for ever.
+    fn judge(&self, space: Space, key: &[u8], value: &[u8]) -> Verdict;
+
+    /// Whether a range may have dead rows at all.
+    fn may_be_in(&self, range: &KeyRange) -> bool;
 }
 
 /// What the background does to a store.
@@ -65,15 +68,20 @@ pub trait Upkeep: Send + Sync + 'static {
     /// it changes no answer.
     fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>>;
 
-    /// Removes all rows that are withered. For many of them: it may go through all that is stored, which is
-    /// cheaper than so many deletes.
-    ///
-    /// In the background and not atomic. Snapshots may show such rows, or not. After `Ok`, those that were
-    /// there before the call are gone for good; after an error any of them may be.
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>>;
+    /// Removes all rows of these ranges, which nobody reads any more. Costs little for each row, as whole files may
+    /// be dropped. In the background and not atomic: after an error, or before the answer, some may be gone.
+    /// Snapshots may show them, or not. `Ok(true)` is: not all of it was done, call again.
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>>;
 
-    /// Announces rows that a later sweep removes. A compaction that comes across them before the sweep may
-    /// leave them out already; without that, a store that is just compacting would do the work of the sweep
-    /// twice.
-    fn wither(&self, withered: Vec<Withered>);
+    /// From now on rows that are dead may go, wherever the store comes across them. Takes the place of what was
+    /// said before, and must let go at least the same rows. Changes nothing by itself.
+    fn forget(&self, dead: Arc<dyn DeadRows>);
+
+    /// Values up to this many bytes are looked at for [`Upkeep::forget`], and then dead rows go by themselves;
+    /// 0 is none: such a store is to be told what to delete.
+    fn forgets_up_to(&self) -> usize;
+
+    /// Bytes of values in [`Space::Large`] that were dropped since the store was opened because their rows were
+    /// dead.
+    fn forgotten_bytes(&self) -> u64;
 }

@@ -12,8 +12,11 @@ use std::{
 
 use mayfly_storage::{
     Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
-    store::{Advance, Batch, Expect, Guard, Key, KeyRange, Put, Slot, Space, Store, Urgency},
-    upkeep::{Upkeep, Withered},
+    store::{
+        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, PageLimit, Put, Slot, Snapshot, Space,
+        Store, Urgency,
+    },
+    upkeep::{DeadRows, Upkeep, Verdict},
 };
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -214,63 +217,79 @@ async fn deleted_space_comes_back() {
     }
 }
 
-/// What is known to be withered goes with any merge, without a sweep; what is written again stays, and once a sweep has
-/// ended nothing goes any more.
-#[tokio::test]
-async fn withered_rows_go_with_a_merge() {
-    let folder = TempDir::new().unwrap();
-    let store = open_as(folder.path(), Durability::None);
-    let value = |number: u64| [&[0][..], &number.to_be_bytes()].concat();
-    let row = |name: &str| Key { space: Space::Small, slot: Slot(0), bytes: name.as_bytes().to_vec() };
-    let write = async |name: &str, number: u64| {
-        let put = Put { key: row(name), value: value(number), marks: vec![] };
-        store.commit(Batch { puts: vec![put], ..Batch::default() }).await.unwrap();
-    };
-    let is_there = async |name: &str| store.get(&row(name)).await.unwrap().is_some();
-    let range = KeyRange::prefix(Space::Small, Slot(0), b"a".to_vec());
-    let through = |through| vec![Withered { range: range.clone(), lead: 0, through }];
-    for (name, number) in [("a1", 5), ("a2", 6), ("a3", 5), ("b1", 5)] {
-        write(name, number).await;
-    }
-    store.wither(through(4));
-    store.wither(through(5));
-    write("a3", 7).await;
-    store.reclaim().await.unwrap();
-    assert!(!is_there("a1").await);
-    assert!(is_there("a2").await && is_there("a3").await && is_there("b1").await);
+/// Rows whose keys begin with `a` and whose values are at most this.
+struct Through(u64);
 
-    store.sweep(through(6)).await.unwrap();
-    assert!(!is_there("a2").await && is_there("a3").await);
-    write("a1", 1).await;
-    store.reclaim().await.unwrap();
-    assert!(is_there("a1").await);
+impl DeadRows for Through {
+    fn judge(&self, _: Space, key: &[u8], value: &[u8]) -> Verdict {
+        let number = value.try_into().map(u64::from_be_bytes);
+        match number.is_ok_and(|number| key.starts_with(b"a") && number <= self.0) {
+            true => Verdict::Drop,
+            false => Verdict::Keep,
+        }
+    }
+
+    fn may_be_in(&self, _: &KeyRange) -> bool {
+        true
+    }
 }
 
-/// A row that was read, and is kept for the next who reads it, is gone when a sweep has ended; and before that for who was refused
-/// because of it.
+/// A row that was read, and is kept for the next who reads it, is gone for who was refused because of it; and a value that lies
+/// in a file of its own stays, whatever is said about its row.
 #[tokio::test]
-async fn withered_rows_that_were_read_go_too() {
+async fn dead_rows_that_were_read_go_too() {
     let folder = TempDir::new().unwrap();
     let store = open_as(folder.path(), Durability::None);
-    let value = |number: u64| [&[0][..], &number.to_be_bytes()].concat();
-    for (name, number) in [("a1", 5), ("a2", 6), ("b1", 5)] {
-        let put = Put { key: key(name), value: value(number), marks: vec![] };
+    for (name, number) in [("a1", 5_u64), ("a2", 6), ("b1", 5)] {
+        let put = Put { key: key(name), value: number.to_be_bytes().to_vec(), marks: vec![] };
         store.commit(Batch { puts: vec![put], ..Batch::default() }).await.unwrap();
     }
     let is_there = async |name: &str| store.get(&key(name)).await.unwrap().is_some();
     assert!(is_there("a1").await && is_there("a2").await && is_there("b1").await);
-    let range = KeyRange::prefix(Space::Large, Slot(0), b"a".to_vec());
-    let through = |through| vec![Withered { range: range.clone(), lead: 0, through }];
-
-    store.wither(through(5));
+    store.forget(Arc::new(Through(5)));
     store.reclaim().await.unwrap();
-    let expect = Expect::Version(u64::from_be_bytes(value(5)[..8].try_into().unwrap()));
-    let guarded = Batch { guards: vec![Guard { key: key("a1"), expect }], ..put("c1") };
+    assert_eq!(store.forgotten_bytes(), 8);
+    let guarded = Batch { guards: vec![Guard { key: key("a1"), expect: Expect::Version(5) }], ..put("c1") };
     assert!(matches!(store.commit(guarded).await, Err(Error::Conflict { .. })));
-    assert!(!is_there("a1").await);
+    assert!(!is_there("a1").await && is_there("a2").await && is_there("b1").await);
+}
 
-    store.sweep(through(6)).await.unwrap();
-    assert!(!is_there("a1").await && !is_there("a2").await && is_there("b1").await);
+/// Ranges of many rows go with their tables, or with a merge where other rows are in the same tables, and those of few one by
+/// one; their space is back, and a reader from before is not in the way.
+#[tokio::test]
+async fn discarded_space_comes_back() {
+    for (from, to, left) in [(0_u32, 50_000_u32, 0_usize), (0, 30_000, 20_000), (10, 100, 49_910)] {
+        let folder = TempDir::new().unwrap();
+        let store = open_as(folder.path(), Durability::None);
+        for numbers in (0..50_000_u32).collect::<Vec<_>>().chunks(500) {
+            let row = |number: &u32| Put {
+                key: Key { space: Space::Large, slot: Slot(0), bytes: number.to_be_bytes().to_vec() },
+                value: number.to_be_bytes().repeat(60),
+                marks: vec![],
+            };
+            let puts = numbers.iter().map(row).collect();
+            store.commit(Batch { puts, ..Batch::default() }).await.unwrap();
+        }
+        let before = store.snapshot().await.unwrap();
+        let range = |from: u32, to: u32| KeyRange {
+            space: Space::Large,
+            slot: Slot(0),
+            start: from.to_be_bytes().to_vec(),
+            end: Some(to.to_be_bytes().to_vec()),
+        };
+        assert!(!store.discard(&[range(from, to)]).await.unwrap());
+        let limit = PageLimit { rows: 100_000, bytes: usize::MAX };
+        let rows = async |snapshot: &dyn Snapshot| {
+            snapshot.scan(&range(0, 50_000), Direction::Forward, limit).await.unwrap().rows.len()
+        };
+        assert_eq!(rows(&*store.snapshot().await.unwrap()).await, left);
+        drop(before);
+        store.reclaim().await.unwrap();
+        assert_eq!(rows(&*store.snapshot().await.unwrap()).await, left);
+        drop(store);
+        let store = open(folder.path());
+        assert_eq!(rows(&*store.snapshot().await.unwrap()).await, left);
+    }
 }
 
 fn names(path: &Path) -> BTreeSet<PathBuf> {

@@ -23,7 +23,7 @@ use mayfly_storage::{
         Batch, BoxFuture, Committed, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved, Slot,
         Snapshot, Stats, Store,
     },
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep},
 };
 use tokio::{runtime::Handle, task::yield_now};
 
@@ -152,12 +152,20 @@ impl<S: Store + ?Sized> Upkeep for Yielding<S> {
         Box::pin(between_turns(self.0.compact_when_idle()))
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
-        Box::pin(between_turns(self.0.sweep(withered)))
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(between_turns(self.0.discard(ranges)))
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.0.wither(withered);
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        self.0.forget(dead);
+    }
+
+    fn forgets_up_to(&self) -> usize {
+        self.0.forgets_up_to()
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.0.forgotten_bytes()
     }
 }
 

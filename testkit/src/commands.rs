@@ -138,7 +138,7 @@ impl Commands {
             "log" => self.log(command).await,
             "date-rule" | "change-date-rule" | "drop-date-rule" => self.date_rule(command).await,
             "advance" | "clock" | "now" => self.time(command).await,
-            "purge" | "build-indexes" | "reap" => self.background(command).await,
+            "purge" | "build-indexes" | "reap" | "compact" => self.background(command).await,
             "check" | "reopen" | "crash" | "read-only" => self.whole(command).await,
             name => Err(format!("there is no command {name}").into()),
         }
@@ -584,6 +584,10 @@ impl Commands {
                 let more = if purged.more { ", and more" } else { "" };
                 format!("purged {} documents, next at {next}{more}", purged.documents)
             }
+            ("compact", _) => {
+                self.world.compact().await;
+                String::new()
+            }
             ("build-indexes", true) => more(engine.build_indexes().await?).to_owned(),
             ("build-indexes", false) => self.world.build_indexes().await.map(|_| String::new())?,
             (_, true) => more(engine.reap().await?).to_owned(),
@@ -780,9 +784,9 @@ fn physical(writes: &[Write]) -> Vec<String> {
                 lines.push(format!("clear {}: {keys} keys", family(&range.start)));
                 continue;
             }
-            Write::Sweep(rows) => {
+            Write::Discard(range) => {
                 flush(&mut counts, &mut lines);
-                lines.push(format!("sweep {}", family(&rows.range.start)));
+                lines.push(format!("discard {}", family(&range.start)));
                 continue;
             }
             Write::Put(key, _) => format!("+{}", family(&key.bytes)),

@@ -19,7 +19,7 @@ use mayfly_storage::{
     MemoryStore, Result,
     peers::Unshared,
     store::{Batch, BoxFuture, Committed, Key, KeyRange, Snapshot, Stats, Store, Urgency},
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep},
 };
 use tokio::sync::Mutex;
 
@@ -151,27 +151,45 @@ impl Upkeep for CrashImages {
         })
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+    /// Range by range, so that a crash can come between any two.
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             let mut past = self.past.lock().await;
-            for rows in withered {
-                self.live.sweep(vec![rows]).await?;
+            for range in ranges {
+                self.live.discard(std::slice::from_ref(range)).await?;
+                past.add(self.live.fork(), Urgency::Background);
+            }
+            Ok(false)
+        })
+    }
+
+    /// What is dead goes, which is a change like any other.
+    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let mut past = self.past.lock().await;
+            let before = self.live.forgotten_rows();
+            self.live.reclaim().await?;
+            if self.live.forgotten_rows() != before {
                 past.add(self.live.fork(), Urgency::Background);
             }
             Ok(())
         })
     }
 
-    fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
-        self.live.reclaim()
-    }
-
     fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
         self.live.compact_when_idle()
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.live.wither(withered);
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        self.live.forget(dead);
+    }
+
+    fn forgets_up_to(&self) -> usize {
+        self.live.forgets_up_to()
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.live.forgotten_bytes()
     }
 }
 

@@ -18,7 +18,7 @@ use mayfly_storage::{
         Batch, BoxFuture, Committed, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved, Slot,
         Snapshot, Space, Stats, Store,
     },
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep},
 };
 use parking_lot::Mutex;
 
@@ -199,10 +199,10 @@ impl<S: Store + ?Sized> Upkeep for Faulty<S> {
         })
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             Plan::call(&self.plan)?;
-            self.inner.sweep(withered).await
+            self.inner.discard(ranges).await
         })
     }
 
@@ -220,8 +220,16 @@ impl<S: Store + ?Sized> Upkeep for Faulty<S> {
         })
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.inner.wither(withered);
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        self.inner.forget(dead);
+    }
+
+    fn forgets_up_to(&self) -> usize {
+        self.inner.forgets_up_to()
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.inner.forgotten_bytes()
     }
 }
 

@@ -4,9 +4,8 @@
 //! kept, errors by kind and by what they name. A difference panics with both answers. It proves a backend
 //! equal to the memory store under whatever runs above.
 //!
-//! Between [`Upkeep::wither`] and the end of the sweep each store may show a withered row or not, and so may
-//! a snapshot that is older than the sweep. Such rows, and nothing else, are left out of the comparison
-//! ([`Tolerated`]).
+//! From [`Upkeep::forget`] on each store may show a dead row or not, and so may a snapshot. Such rows, and nothing
+//! else, are left out of the comparison ([`Tolerated`]).
 //!
 //! Holds: both stores see the same calls in the same order, whoever calls from wherever.
 
@@ -17,10 +16,10 @@ use mayfly_storage::{
     Error, Result,
     peers::Peers,
     store::{
-        Batch, BoxFuture, Committed, Direction, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved, Slot,
-        Snapshot, Space, Stats, Store,
+        Batch, BoxFuture, Committed, Direction, Guard, Keep, Key, KeyRange, MayHold, Page, PageLimit, Sieved,
+        Slot, Snapshot, Space, Stats, Store,
     },
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep, Verdict},
 };
 use tokio::sync::Mutex;
 
@@ -30,17 +29,39 @@ pub struct Mirror<A: ?Sized, B: ?Sized> {
     turn: Mutex<()>,
     first: Arc<A>,
     second: Arc<B>,
-    tolerated: parking_lot::Mutex<Tolerated>,
+    tolerated: Tolerated,
 }
 
 impl<A: Store + ?Sized, B: Store + ?Sized> Mirror<A, B> {
     /// Both stores must hold the same at the start.
     pub fn new(first: Arc<A>, second: Arc<B>) -> Self {
-        Self { turn: Mutex::new(()), first, second, tolerated: parking_lot::Mutex::default() }
+        Self { turn: Mutex::new(()), first, second, tolerated: Tolerated::default() }
     }
 
     fn tolerated(&self) -> Tolerated {
-        self.tolerated.lock().clone()
+        self.tolerated.clone()
+    }
+
+    /// Takes dead rows that a batch relies on from the store that still has them: one would take the batch, and the other
+    /// refuse it.
+    async fn level(&self, batch: &Batch) -> Result<()> {
+        if self.tolerated.0.lock().is_none() {
+            return Ok(());
+        }
+        for Guard { key, .. } in &batch.guards {
+            let (first, second) = (self.first.get(key).await?, self.second.get(key).await?);
+            let deletes = || Batch { deletes: vec![key.clone()], ..Batch::default() };
+            match (first, second) {
+                (Some(row), None) if self.tolerated.has(key.space, &key.bytes, &row) => {
+                    self.first.commit(deletes()).await?;
+                }
+                (None, Some(row)) if self.tolerated.has(key.space, &key.bytes, &row) => {
+                    self.second.commit(deletes()).await?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -95,6 +116,7 @@ impl<A: Store + ?Sized, B: Store + ?Sized> Store for Mirror<A, B> {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
+            self.level(&batch).await?;
             let (first, second) =
                 (self.first.commit(batch.clone()).await, self.second.commit(batch.clone()).await);
             same(|| format!("commit {batch:?}"), first, second)
@@ -139,22 +161,32 @@ impl<A: Store + ?Sized, B: Store + ?Sized> Upkeep for Mirror<A, B> {
         })
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
-            self.tolerated().add(&withered);
-            let first = self.first.sweep(withered.clone()).await;
-            same(|| "sweep".to_owned(), first, self.second.sweep(withered).await)?;
-            // Gone for good in both, but snapshots from before keep what they tolerate.
-            *self.tolerated.lock() = Tolerated::default();
-            Ok(())
+            let mut more = true;
+            // One may take more steps than the other.
+            while more {
+                more = self.first.discard(ranges).await?;
+            }
+            while self.second.discard(ranges).await? {}
+            Ok(false)
         })
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.tolerated().add(&withered);
-        self.first.wither(withered.clone());
-        self.second.wither(withered);
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        *self.tolerated.0.lock() = Some(dead.clone());
+        self.first.forget(dead.clone());
+        self.second.forget(dead);
+    }
+
+    /// What one of them does not look at is deleted in both.
+    fn forgets_up_to(&self) -> usize {
+        self.first.forgets_up_to().min(self.second.forgets_up_to())
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.first.forgotten_bytes()
     }
 }
 
@@ -282,33 +314,23 @@ impl Snapshot for MirrorSnapshot {
     }
 }
 
-/// Rows that a sweep removes, or will: until it has ended, each store may show them or not.
+/// Rows that are dead: each store may show them or not.
 #[derive(Clone, Default)]
-struct Tolerated(Arc<parking_lot::Mutex<Vec<Withered>>>);
+struct Tolerated(Arc<parking_lot::Mutex<Option<Arc<dyn DeadRows>>>>);
 
 impl Tolerated {
-    fn add(&self, withered: &[Withered]) {
-        self.0.lock().extend_from_slice(withered);
-    }
-
     /// Whether a range may have such rows.
     fn is_about(&self, range: &KeyRange) -> bool {
-        self.0.lock().iter().any(|rows| rows.range.space == range.space && rows.range.slot == range.slot)
+        self.0.lock().as_ref().is_some_and(|dead| dead.may_be_in(range))
     }
 
-    fn has(&self, space: Space, slot: Slot, key: &[u8], value: &[u8]) -> bool {
-        let is_in = |range: &KeyRange| {
-            range.space == space
-                && range.slot == slot
-                && *key >= *range.start
-                && range.end.as_deref().is_none_or(|end| key < end)
-        };
-        self.0.lock().iter().any(|rows| is_in(&rows.range) && rows.includes(value))
+    fn has(&self, space: Space, key: &[u8], value: &[u8]) -> bool {
+        self.0.lock().as_ref().is_some_and(|dead| dead.judge(space, key, value) != Verdict::Keep)
     }
 
     /// A value, if it is one that both must show.
     fn value(&self, key: &Key, value: &Option<Bytes>) -> Option<Bytes> {
-        let is_shown = |value: &&Bytes| !self.has(key.space, key.slot, &key.bytes, value);
+        let is_shown = |value: &&Bytes| !self.has(key.space, &key.bytes, value);
         value.as_ref().filter(is_shown).cloned()
     }
 
@@ -364,9 +386,7 @@ fn same_reached(
         Direction::Forward => common.is_none_or(|common| key <= common),
         Direction::Reverse => common.is_none_or(|common| key >= common),
     };
-    let shown = |(key, value): &&(Bytes, Bytes)| {
-        is_within(key) && !tolerated.has(range.space, range.slot, key, value)
-    };
+    let shown = |(key, value): &&(Bytes, Bytes)| is_within(key) && !tolerated.has(range.space, key, value);
     let (mut one, mut other) = (one.rows.iter().filter(shown), other.rows.iter().filter(shown));
     for number in 0.. {
         match (one.next(), other.next()) {
@@ -441,7 +461,7 @@ fn copy(error: &Error) -> Error {
 mod tests {
     use mayfly_storage::{
         MemoryStore, conformance,
-        store::{Put, Slot, Space},
+        store::{Expect, Put, Slot, Space},
     };
 
     use super::*;
@@ -512,28 +532,39 @@ mod tests {
         let _ = snapshot.sieve(&all(), Direction::Forward, limit, Some(&deny), &mut |_, _, _| true).await;
     }
 
-    /// A withered row may be gone from one store before the sweep, another may not.
+    /// Rows are dead whose values begin with 7 and a number up to this.
+    struct Through(u8);
+
+    impl DeadRows for Through {
+        fn judge(&self, _: Space, _: &[u8], value: &[u8]) -> Verdict {
+            if value[0] == 7 && value[1] <= self.0 { Verdict::Drop } else { Verdict::Keep }
+        }
+
+        fn may_be_in(&self, _: &KeyRange) -> bool {
+            true
+        }
+    }
+
+    /// A dead row may be gone from one store and not from the other, and who relies on it is refused by both.
     #[tokio::test]
-    async fn withered_rows_may_be_gone_early() {
-        let value = |number: u64| [&[7][..], &number.to_be_bytes()].concat();
-        let withered = || vec![Withered { range: all(), lead: 7, through: 5 }];
-        let mirror = unequal(&value(5)).await;
+    async fn dead_rows_may_be_gone() {
+        let mirror = unequal(&[7, 5]).await;
         let limit = PageLimit { rows: 5, bytes: usize::MAX };
         let before = mirror.snapshot().await.unwrap();
-        mirror.wither(withered());
+        mirror.forget(Arc::new(Through(5)));
         assert!(mirror.get(&key()).await.unwrap().is_some());
         assert_eq!(before.scan(&all(), Direction::Forward, limit).await.unwrap().rows.len(), 1);
-        mirror.sweep(withered()).await.unwrap();
+        let expect = Expect::Version(0x0705 << 48);
+        let relying = Batch { guards: vec![Guard { key: key(), expect }], ..Batch::default() };
+        assert!(matches!(mirror.commit(relying).await, Err(Error::Conflict { .. })));
         assert!(mirror.get(&key()).await.unwrap().is_none());
-        assert_eq!(before.scan(&all(), Direction::Forward, limit).await.unwrap().rows.len(), 1);
     }
 
     #[tokio::test]
     #[should_panic(expected = "the stores differ in get")]
-    async fn rows_that_are_not_withered_may_not_be_gone() {
-        let value = [&[7][..], &6_u64.to_be_bytes()].concat();
-        let mirror = unequal(&value).await;
-        mirror.wither(vec![Withered { range: all(), lead: 7, through: 5 }]);
+    async fn rows_that_are_not_dead_may_not_be_gone() {
+        let mirror = unequal(&[7, 6]).await;
+        mirror.forget(Arc::new(Through(5)));
         let _ = mirror.get(&key()).await;
     }
 }

@@ -56,6 +56,8 @@ pub struct Model {
     pub default: Option<i64>,
     /// In the order they were made; all on `/d`.
     pub rules: Vec<DateRule>,
+    /// Whether two documents may have the same `/u`.
+    is_plain: bool,
     /// What is there.
     pub living: BTreeMap<Name, Living>,
     /// How many transactions over this container and another were committed: the other's only document says so.
@@ -103,6 +105,11 @@ impl Model {
     /// An empty container with this default.
     pub fn new(default: Option<i64>) -> Self {
         Self { default, ..Self::default() }
+    }
+
+    /// The same where nothing is unique.
+    pub fn plain(default: Option<i64>) -> Self {
+        Self { is_plain: true, ..Self::new(default) }
     }
 
     /// The milliseconds at which a document goes, if it ever does.
@@ -164,7 +171,7 @@ impl Model {
             }
         }
         let done = &steps[..verdicts.len()];
-        if let Some(step) = next.first_collision(partition, done) {
+        if let Some(step) = next.first_collision(partition, done).filter(|_| !self.is_plain) {
             return Err((step, Verdict::UniqueViolation));
         }
         if let Some(refused) = refused {
@@ -274,6 +281,8 @@ pub enum Step {
     PurgeTick,
     /// Purge, to the end.
     Purge,
+    /// The store compacts, and drops what is dead.
+    Compact,
     /// One tick of building indexes.
     BuildTick,
     /// One tick of reaping.
@@ -287,7 +296,7 @@ pub enum Step {
 impl Step {
     /// Whether it must change no answer, wherever it stands in a trace.
     pub fn is_background(&self) -> bool {
-        matches!(self, Self::PurgeTick | Self::Purge | Self::BuildTick | Self::ReapTick)
+        matches!(self, Self::PurgeTick | Self::Purge | Self::Compact | Self::BuildTick | Self::ReapTick)
     }
 }
 
@@ -367,6 +376,7 @@ impl Display for Step {
             Self::Page => write!(f, "page c"),
             Self::PurgeTick => write!(f, "purge tick"),
             Self::Purge => write!(f, "purge"),
+            Self::Compact => write!(f, "compact"),
             Self::BuildTick => write!(f, "build-indexes tick"),
             Self::ReapTick => write!(f, "reap tick"),
             Self::Reopen => write!(f, "reopen"),

@@ -17,7 +17,7 @@ use mayfly_storage::{
     store::{
         Batch, BoxFuture, Committed, Counter, Key, KeyRange, Slot, Snapshot, Space, Stats, Store, Urgency,
     },
-    upkeep::{Cleared, Upkeep, Withered},
+    upkeep::{Cleared, DeadRows, Upkeep},
 };
 use parking_lot::Mutex;
 
@@ -34,8 +34,8 @@ pub enum Write {
     Advance(Key, Counter),
     /// Up to so many keys of a range were cleared; so many were.
     Clear(KeyRange, usize),
-    /// The withered rows of a range were removed.
-    Sweep(Withered),
+    /// A range was removed.
+    Discard(KeyRange),
 }
 
 /// A store that remembers what is written to it.
@@ -118,16 +118,24 @@ impl<S: Store + ?Sized> Upkeep for Recorder<S> {
         self.inner.compact_when_idle()
     }
 
-    fn sweep(&self, withered: Vec<Withered>) -> BoxFuture<'_, Result<()>> {
+    fn discard<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            self.inner.sweep(withered.clone()).await?;
-            self.writes.lock().extend(withered.into_iter().map(Write::Sweep));
-            Ok(())
+            let more = self.inner.discard(ranges).await?;
+            self.writes.lock().extend(ranges.iter().cloned().map(Write::Discard));
+            Ok(more)
         })
     }
 
-    fn wither(&self, withered: Vec<Withered>) {
-        self.inner.wither(withered);
+    fn forget(&self, dead: Arc<dyn DeadRows>) {
+        self.inner.forget(dead);
+    }
+
+    fn forgets_up_to(&self) -> usize {
+        self.inner.forgets_up_to()
+    }
+
+    fn forgotten_bytes(&self) -> u64 {
+        self.inner.forgotten_bytes()
     }
 }
 
@@ -171,10 +179,9 @@ impl Display for Write {
                 let end = range.end.as_deref().unwrap_or(b"end").escape_ascii();
                 write!(f, "clear {} to {end}: {keys} keys", range.start.escape_ascii())
             }
-            Write::Sweep(Withered { range, lead, through }) => {
+            Write::Discard(range) => {
                 let end = range.end.as_deref().unwrap_or(b"end").escape_ascii();
-                let start = range.start.escape_ascii();
-                write!(f, "sweep {start} to {end}: what begins with {lead} and at most {through}")
+                write!(f, "discard {} to {end}", range.start.escape_ascii())
             }
         }
     }

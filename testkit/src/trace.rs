@@ -72,36 +72,52 @@ struct Seen {
     rid: (u64, u16),
 }
 
+/// What a trace is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unique,
+    Plain,
+    Logged,
+}
+
 impl Tracer {
     /// An empty container in `world`, partitioned by `/pk`, with `/u` unique, the words of `/t` and the vectors at `/v`
     /// indexed, in two slots.
     pub async fn new(world: World, default: Option<i64>) -> Checked<Self> {
-        Self::with_log(world, default, None).await
+        Self::made(world, default, Kind::Unique).await
+    }
+
+    /// The same without unique values: there documents are purged by count.
+    pub async fn plain(world: World, default: Option<i64>) -> Checked<Self> {
+        Self::made(world, default, Kind::Plain).await
     }
 
     /// The same with a log. There purge takes its place in the sequence, so that answers of two runs may differ.
     pub async fn logged(world: World, default: Option<i64>) -> Checked<Self> {
-        Self::with_log(world, default, Some(u32::MAX)).await
+        Self::made(world, default, Kind::Logged).await
     }
 
-    async fn with_log(world: World, default: Option<i64>, log_minutes: Option<u32>) -> Checked<Self> {
+    async fn made(world: World, default: Option<i64>, kind: Kind) -> Checked<Self> {
         let now = world.engine().now().await.map_err(Failure::Store)?;
         if world.engine().database(DATABASE).is_err() {
             world.engine().create_database(DATABASE, now).await.map_err(Failure::Store)?;
         }
         let mut definition = definition(CONTAINER, "/pk");
         definition.default_ttl = default.map(|ttl| ttl.try_into().expect("steps hold valid defaults"));
-        definition.unique_keys = vec![vec!["/u".to_owned()]];
+        if kind != Kind::Plain {
+            definition.unique_keys = vec![vec!["/u".to_owned()]];
+        }
         definition.indexing.texts = vec!["/t".to_owned()];
         definition.indexing.vectors = vec!["/v".to_owned()];
-        definition.log_minutes = log_minutes;
+        definition.log_minutes = (kind == Kind::Logged).then_some(u32::MAX);
         world.create_container_in_slots(definition, 2).await.map_err(Failure::Store)?;
         let other = crate::world::definition(OTHER, "/pk");
         world.create_container(other).await.map_err(Failure::Store)?;
-        let model = Model::new(default);
+        let model = if kind == Kind::Plain { Model::plain(default) } else { Model::new(default) };
         let mut tracer = Self::resume(world, model, now);
         let ttl = default.map_or("off".to_owned(), |ttl| ttl.to_string());
-        tracer.script = vec![format!("container c pk=/pk unique=/u text=/t vector=/v slots=2 ttl={ttl}")];
+        let unique = if kind == Kind::Plain { "" } else { " unique=/u" };
+        tracer.script = vec![format!("container c pk=/pk{unique} text=/t vector=/v slots=2 ttl={ttl}")];
         Ok(tracer)
     }
 
@@ -237,6 +253,7 @@ impl Tracer {
                 self.world.engine().purge(now, Pace::Gentle).await.map_err(Failure::Store)?;
             }
             Step::Purge => drop(self.world.purge().await.map_err(Failure::Store)?),
+            Step::Compact => self.world.compact().await,
             Step::BuildTick => drop(self.world.engine().build_indexes().await.map_err(Failure::Store)?),
             Step::ReapTick => drop(self.world.engine().reap().await.map_err(Failure::Store)?),
             Step::Reopen => self.world.reopen().await.map_err(Failure::Store)?,

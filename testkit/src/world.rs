@@ -49,25 +49,14 @@ pub struct World {
     ground: Ground,
     clock: Arc<AdjustableClock>,
     ids: Arc<SeededIds>,
-    /// How many documents are worth a sweep, if not as many as usual.
-    mass: Option<u64>,
     open: Option<(Engine, Arc<Recorder<dyn Store>>)>,
 }
 
 impl World {
     /// A new world with one empty database.
     pub async fn new(backend: Backend) -> Self {
-        Self::made(backend, None).await
-    }
-
-    /// The same, but so few documents are purged in mass.
-    pub async fn with_mass(backend: Backend, documents: u64) -> Self {
-        Self::made(backend, Some(documents)).await
-    }
-
-    async fn made(backend: Backend, mass: Option<u64>) -> Self {
         let ground = Ground::new(backend).await;
-        let world = Self::at(ground, Timestamp::from_seconds(START), mass).await;
+        let world = Self::at(ground, Timestamp::from_seconds(START)).await;
         let world = world.expect("an empty store opens");
         world.must_create_database().await;
         world
@@ -75,7 +64,7 @@ impl World {
 
     /// A world on a store of the test's own, with whatever is in it.
     pub async fn on(store: Arc<dyn Store>, clock: Timestamp) -> Result<Self> {
-        Self::at(Ground::given(store), clock, None).await
+        Self::at(Ground::given(store), clock).await
     }
 
     /// Another engine on the same store, whose clock is ahead by so many seconds.
@@ -85,9 +74,9 @@ impl World {
         Self::on(store.clone(), clock).await.expect("a store that is open opens")
     }
 
-    async fn at(ground: Ground, clock: Timestamp, mass: Option<u64>) -> Result<Self> {
+    async fn at(ground: Ground, clock: Timestamp) -> Result<Self> {
         let clock = Arc::new(AdjustableClock::frozen(clock));
-        let mut world = Self { ground, clock, ids: Arc::default(), mass, open: None };
+        let mut world = Self { ground, clock, ids: Arc::default(), open: None };
         world.open().await?;
         Ok(world)
     }
@@ -101,10 +90,6 @@ impl World {
         let store = self.ground.open().await?;
         let recorder = Arc::new(Recorder::new(store));
         let builder = Engine::builder(recorder.clone()).clock(self.clock.clone()).ids(self.ids.clone());
-        let builder = match self.mass {
-            Some(mass) => builder.mass(mass),
-            None => builder,
-        };
         self.open = Some((builder.open().await?, recorder));
         Ok(())
     }
@@ -326,7 +311,6 @@ impl World {
             sum.bytes += tick.bytes;
             sum.next = tick.next;
             if !tick.more {
-                self.engine().sweep().await?;
                 return Ok(sum);
             }
         }

@@ -290,7 +290,6 @@ async fn purge(options: &Options) {
             let tick = world.engine.purge(later, Pace::Full).await.expect("a tick");
             purged += tick.documents;
             if !tick.more {
-                world.engine.sweep().await.expect("a sweep");
                 return purged;
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use mayfly_storage::store::{Direction, KeyRange, PageLimit, Snapshot};
 use parking_lot::Mutex;
 
-use super::earlier;
+use super::{earlier, reach::Reach};
 use crate::{
     clock::Timestamp,
     container::Container,
@@ -13,7 +13,6 @@ use crate::{
     keys::{DocumentKey, Family, PREFIX_LEN, Shard, from_ordered, ordered, sequence_of},
     record::FeedEntry,
     ttl::{Cuts, DefaultTtl, OwnTtl},
-    write::Felled,
 };
 
 /// The search for victims in one slot.
@@ -25,11 +24,10 @@ pub(super) struct Search<'a> {
     marks: &'a Marks,
     victims_max: usize,
     pub victims: Vec<DocumentKey>,
-    /// Of those that the feed shows: the ones that expire by the default alone.
-    pub fellable: HashMap<DocumentKey, Felled>,
     seen: HashSet<DocumentKey>,
-    /// How far the feed has been walked, if further than before.
-    pub walked_to: Option<Vec<u8>>,
+    /// What is purged with these victims, and whether that is more than before.
+    pub reach: Reach,
+    pub has_walked: bool,
     pub more: bool,
     pub next: Option<Timestamp>,
 }
@@ -42,6 +40,7 @@ impl<'a> Search<'a> {
         cuts: &'a Cuts,
         marks: &'a Marks,
         victims_max: usize,
+        reach: Reach,
     ) -> Self {
         Self {
             container,
@@ -51,20 +50,12 @@ impl<'a> Search<'a> {
             marks,
             victims_max,
             victims: Vec::new(),
-            fellable: HashMap::new(),
             seen: HashSet::new(),
-            walked_to: None,
+            reach,
+            has_walked: false,
             more: false,
             next: None,
         }
-    }
-
-    pub fn shard(&self) -> Shard {
-        self.shard
-    }
-
-    pub fn cuts(&self) -> &Cuts {
-        self.cuts
     }
 
     fn limit(&self) -> PageLimit {
@@ -86,15 +77,10 @@ impl<'a> Search<'a> {
         if self.cuts.inherited.through == i64::MIN {
             return Ok(());
         }
-        let stored = self.snapshot.get(&self.shard.single(Family::PurgePosition)).await?;
         let mut range = self.shard.range(Family::Feed, &[]);
-        let head = range.start.len();
-        if let Some(position) = &stored {
-            range.start.extend_from_slice(position);
-        }
+        range.start.extend_from_slice(&self.reach.feed_start());
         let page = self.snapshot.scan(&range, Direction::Forward, self.limit()).await?;
         self.more |= page.more;
-        let mut position = stored.as_deref().unwrap_or_default().to_vec();
         for (key, value) in &page.rows {
             let entry = FeedEntry::decode(value)?;
             let inherits = entry.life.own == OwnTtl::Inherit;
@@ -106,17 +92,10 @@ impl<'a> Search<'a> {
                 break;
             }
             if inherits {
-                if entry.life.dates.is_empty() {
-                    let (lsn, ordinal) = sequence_of(key)?;
-                    let felled = Felled { lsn, ordinal, size: entry.size, record: None };
-                    self.fellable.insert(entry.document.clone(), felled);
-                }
                 self.take(entry.document);
             }
-            position = [&key[head..], &[0]].concat();
-        }
-        if stored.as_deref() != Some(&position[..]) && !position.is_empty() {
-            self.walked_to = Some(position);
+            self.reach.feed = Some(sequence_of(key)?);
+            self.has_walked = true;
         }
         Ok(())
     }
@@ -125,7 +104,9 @@ impl<'a> Search<'a> {
     pub async fn deadlines(&mut self) -> Result<()> {
         let family = self.shard.range(Family::Expiry, &[]);
         let on = self.container.ttl().default.is_some();
-        self.queue(family, self.cuts.own.through, |deadline| {
+        // What was purged by count before that has left its entries.
+        let done = self.reach.deadlines.clone();
+        self.queue(family, &done, self.cuts.own.through, |deadline| {
             on.then(|| Timestamp::from_seconds(deadline.max(0) as u64))
         })
         .await
@@ -136,7 +117,7 @@ impl<'a> Search<'a> {
         for rule in self.container.ttl().date_rules.clone() {
             let family = self.shard.range(Family::Date, &rule.id.to_be_bytes());
             let after = rule.in_force().map(|seconds| i64::from(seconds) * 1000);
-            self.queue(family, self.cuts.date(rule.id).through, |date| {
+            self.queue(family, &[], self.cuts.date(rule.id).through, |date| {
                 after.map(|after| Timestamp(date.saturating_add(after).max(0) as u64))
             })
             .await?;
@@ -148,6 +129,7 @@ impl<'a> Search<'a> {
     async fn queue(
         &mut self,
         family: KeyRange,
+        done: &[u8],
         through: i64,
         expires: impl Fn(i64) -> Option<Timestamp>,
     ) -> Result<()> {
@@ -161,7 +143,7 @@ impl<'a> Search<'a> {
         }
         if left.is_none() {
             // What came before the mark since it was left there is seen from the start.
-            left = self.head(&family, family.start.clone(), through, &expires).await?;
+            left = self.head(&family, [&family.start[..], done].concat(), through, &expires).await?;
         }
         self.more |= left.is_some();
         self.marks.leave(&family, left);

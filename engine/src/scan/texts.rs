@@ -19,7 +19,7 @@ use crate::{
     error::{Error, Result},
     keys::{DocumentKey, PREFIX_LEN, Shard},
     position::{Leg, Position},
-    purge::swept_through,
+    purge::Reach,
     record::Record,
     text::Tail,
     ttl::Life,
@@ -182,8 +182,8 @@ impl Search<'_> {
         let mut found = Vec::with_capacity(documents.len());
         for (((place, shard), key), record) in documents.iter().zip(shards).zip(keys).zip(records) {
             let Some(record) = record.map(Record::decode).transpose()? else {
-                // Purge in mass is ahead of this moment: it takes records first.
-                if swept_through(&*self.opened.snapshot, shard).await?.is_some() {
+                // Purge is ahead of this moment, and leaves rows for the store to drop.
+                if Reach::read(&*self.opened.snapshot, shard).await?.leaves_rows() {
                     continue;
                 }
                 return Err(Error::Corrupt("an entry of a text or a vector has no record"));

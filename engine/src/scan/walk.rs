@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
     keys::{DocumentKey, Family, PREFIX_LEN, Shard},
     position::{After, IndexedAtStart, Leg, Position, digest_of},
-    purge::swept_through,
+    purge::Reach,
     record::{FeedEntry, Record},
     ttl::{Cuts, Life},
 };
@@ -336,8 +336,8 @@ impl Walk<'_> {
                 // Entry and record are written together and this is one snapshot of both.
                 None => match fetched.next().flatten() {
                     Some(bytes) => Content::Record(Record::decode(bytes)?),
-                    // But purge in mass, which may be ahead of this request's time, takes records first.
-                    None if swept_through(self.snapshot, shard).await?.is_some() => continue,
+                    // But purge, which may be ahead of this request's time, leaves rows for the store to drop.
+                    None if Reach::read(self.snapshot, shard).await?.leaves_rows() => continue,
                     None => return Err(Error::Corrupt("an index entry has no record")),
                 },
             };

@@ -18,24 +18,40 @@ use crate::{
     record::{FeedEntry, Record},
 };
 
+/// What the store has of a document.
+#[derive(Clone, Copy)]
+pub(crate) enum Before<'a> {
+    Nothing,
+    Stored(&'a Record),
+    /// A version that was purged by count: it is in no sum, and what else it had is left to the store.
+    Purged(&'a Record),
+}
+
+impl<'a> Before<'a> {
+    fn stored(self) -> Option<&'a Record> {
+        match self {
+            Self::Stored(record) => Some(record),
+            Self::Nothing | Self::Purged(_) => None,
+        }
+    }
+
+    fn expected(self) -> Expect {
+        match self {
+            Self::Nothing => Expect::Absent,
+            Self::Stored(record) | Self::Purged(record) => Expect::Version(record.lsn),
+        }
+    }
+}
+
 /// A document before and after.
 pub(crate) struct Change<'a> {
     pub document: &'a DocumentKey,
     /// What the store has; guarded.
-    pub before: Option<&'a Record>,
+    pub before: Before<'a>,
     /// What it shall have.
     pub after: Option<&'a Record>,
     /// The unique rows of `after`, if the caller has computed them.
     pub after_unique: Option<&'a [Key]>,
-}
-
-/// What the feed says about a document that goes.
-pub(crate) struct Felled {
-    pub lsn: u64,
-    pub ordinal: u16,
-    pub size: u32,
-    /// If it was read.
-    pub record: Option<Record>,
 }
 
 /// A batch in the making, for one slot.
@@ -92,11 +108,11 @@ impl<'a> BatchBuilder<'a> {
         let Change { document, before, after, after_unique } = change;
         let record_key = self.shard.record(document);
         if self.guards_records {
-            let expect = before.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
-            self.batch.guards.push(Guard { key: record_key.clone(), expect });
+            self.batch.guards.push(Guard { key: record_key.clone(), expect: before.expected() });
         }
-        let terms = self.change_entries(document, *before, *after)?;
-        self.change_unique(document, *before, *after, *after_unique)?;
+        let before = before.stored();
+        let terms = self.change_entries(document, before, *after)?;
+        self.change_unique(document, before, *after, *after_unique)?;
         if let Some(record) = before {
             self.batch.deletes.push(self.shard.sequenced(Family::Feed, record.lsn, record.ordinal));
             self.tally[0] -= 1;
@@ -127,21 +143,6 @@ impl<'a> BatchBuilder<'a> {
             value: entry.encode(),
             marks: vec![mark(MarkAt::Key(SEQ_IN_KEY))],
         });
-    }
-
-    /// Takes a document away and leaves its index entries for a sweep: each says by itself that it is gone. One that
-    /// has unique keys, or an expiry entry, needs its record for those.
-    pub fn fell(&mut self, document: &DocumentKey, feed: &Felled) -> Result<()> {
-        let record_key = self.shard.record(document);
-        if self.guards_records {
-            let expect = Expect::Version(feed.lsn);
-            self.batch.guards.push(Guard { key: record_key.clone(), expect });
-        }
-        self.batch.deletes.push(self.shard.sequenced(Family::Feed, feed.lsn, feed.ordinal));
-        self.batch.deletes.push(record_key);
-        self.tally[0] -= 1;
-        self.tally[1] -= i64::from(feed.size);
-        self.change_unique(document, feed.record.as_ref(), None, None)
     }
 
     /// Index and expiry entries: out with what only the old version has, in with the new version's.
@@ -239,6 +240,16 @@ impl<'a> BatchBuilder<'a> {
     pub fn rely(&mut self, document: &DocumentKey, record: Option<&Record>) {
         let expect = record.map_or(Expect::Absent, |record| Expect::Version(record.lsn));
         self.batch.guards.push(Guard { key: self.shard.record(document), expect });
+    }
+
+    /// Notes that a document takes the place of one that has ended and is not purged: whoever is purging has to look again,
+    /// and nobody has purged it since `purges`.
+    pub fn note_reborn(&mut self, purges: Option<u64>) {
+        let expect = purges.map_or(Expect::Absent, Expect::Version);
+        self.batch.guards.push(Guard { key: self.shard.single(Family::Purged), expect });
+        let key = self.shard.single(Family::Reborn);
+        let value = FROM_COMMIT.to_be_bytes().to_vec();
+        self.batch.puts.push(Put { key, value, marks: vec![mark(MarkAt::Value(0))] });
     }
 
     /// Adds a row that belongs to none of the documents.

@@ -13,10 +13,10 @@ use std::{
 
 use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
-use mayfly_storage::store::{Batch, Key};
+use mayfly_storage::store::{Batch, Counter, Key};
 
 use super::{
-    BatchBuilder, Change, Look, Target, Terms,
+    BatchBuilder, Before, Change, Look, Target, Terms,
     operation::{Decision, Effect, InvalidTtl, Operation, Outcome, Receipt, Statements, Transaction},
     unique::Owner,
 };
@@ -30,6 +30,7 @@ use crate::{
     index,
     keys::{DocumentId, DocumentKey, Family, Shard},
     log::{Event, EventKind},
+    purge::Reach,
     record::{Birth, Record},
     ttl::{Cuts, Life, OwnTtl},
 };
@@ -50,6 +51,8 @@ struct Doc {
     key: DocumentKey,
     /// What the store has, expired or not.
     stored: Option<Record>,
+    /// Whether that has expired, and how far purge has come with it.
+    ended: Option<Ended>,
     /// What the write makes of it; `None` is absent.
     after: Option<Record>,
     /// The unique rows of `after`, if they have been computed.
@@ -58,6 +61,17 @@ struct Doc {
     changed: bool,
     /// The last operation that changed it.
     operation: usize,
+}
+
+/// What has become of a stored version that has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// It is in the sums, and its rows go one by one.
+    Unpurged,
+    /// It is in the sums, as long as there were so many purges.
+    Uncounted { purges: Option<u64> },
+    /// It was taken out of the sums.
+    Counted,
 }
 
 /// What became of a set's batch.
@@ -144,19 +158,23 @@ impl<'a> WriteSet<'a> {
                 Look::Records | Look::Everything => self.engine.stored(self.partition.shard, &key).await?,
             };
             self.places.insert(id.clone(), self.docs.len());
-            self.add(key, stored)?;
+            self.add(key, stored).await?;
         }
         Ok(())
     }
 
-    fn add(&mut self, key: DocumentKey, stored: Option<Record>) -> Result<()> {
+    async fn add(&mut self, key: DocumentKey, stored: Option<Record>) -> Result<()> {
         let live = stored.as_ref().is_some_and(|record| self.cuts.is_live(&record.life));
+        let mut ended = None;
         if let (Some(record), false) = (&stored, live) {
-            let at = self.container.ttl().expired_at(&record.life, &self.cuts);
-            self.events.push(Event::expired(self.now.seconds(), &key, record, at));
+            ended = Some(self.end_of(&key, record).await?);
+            if ended != Some(Ended::Counted) {
+                let at = self.container.ttl().expired_at(&record.life, &self.cuts);
+                self.events.push(Event::expired(self.now.seconds(), &key, record, at));
+            }
         }
         let mut unique = None;
-        if let (Some(record), true) = (&stored, self.keeps_owners) {
+        if let (Some(record), true) = (&stored, self.keeps_owners && ended != Some(Ended::Counted)) {
             let rows = self.unique_rows(record)?;
             let owner = live.then_some(self.docs.len());
             self.owners.extend(rows.iter().map(|row| (row.clone(), owner)));
@@ -164,8 +182,26 @@ impl<'a> WriteSet<'a> {
         }
         let after = if live { stored.clone() } else { None };
         // What is left of an expired document goes with the batch, but is no reason for one.
-        self.docs.push(Doc { key, stored, after, unique, changed: false, operation: 0 });
+        self.docs.push(Doc { key, stored, ended, after, unique, changed: false, operation: 0 });
         Ok(())
+    }
+
+    /// What has become of a version that has expired.
+    async fn end_of(&self, key: &DocumentKey, record: &Record) -> Result<Ended> {
+        let (store, shard) = (self.engine.store(), self.partition.shard);
+        if store.forgets_up_to() == 0 {
+            return Ok(Ended::Unpurged);
+        }
+        let rows = [Family::Purged, Family::PurgePosition].map(|family| shard.single(family));
+        let [purged, reach] = store.get_both(&rows).await?;
+        let reach = Reach::of_row(reach.as_deref())?;
+        Ok(match self.engine.counts_out(self.container) {
+            _ if reach.has_purged(&record.life, (record.lsn, record.ordinal), key) => Ended::Counted,
+            true => {
+                Ended::Uncounted { purges: purged.as_deref().and_then(Counter::decode).map(|row| row.seq) }
+            }
+            false => Ended::Unpurged,
+        })
     }
 
     fn unique_rows(&self, record: &Record) -> Result<Vec<Key>> {
@@ -374,7 +410,7 @@ impl<'a> WriteSet<'a> {
             Owner::Live(_) => Ok(true),
             Owner::Expired(document) => {
                 if let Some(stored) = self.engine.stored(self.partition.shard, &document).await? {
-                    self.add(document, Some(stored))?;
+                    self.add(document, Some(stored)).await?;
                 }
                 Ok(false)
             }
@@ -501,6 +537,7 @@ impl<'a> WriteSet<'a> {
     ) -> Result<Built> {
         let mut builder = BatchBuilder::new(self.container, self.partition.shard);
         let writes = self.has_changes() || note.is_some();
+        let mut reborn = None;
         for doc in &self.docs {
             let leaves = writes && doc.stored.is_some() && doc.after.is_none();
             if !doc.changed && !leaves {
@@ -512,9 +549,17 @@ impl<'a> WriteSet<'a> {
             if doc.stored.is_none() && doc.after.is_none() {
                 continue;
             }
+            if let Some(Ended::Uncounted { purges }) = doc.ended {
+                // The first look was the earliest.
+                reborn.get_or_insert(purges);
+            }
             let change = Change {
                 document: &doc.key,
-                before: doc.stored.as_ref(),
+                before: match (&doc.stored, doc.ended) {
+                    (None, _) => Before::Nothing,
+                    (Some(record), Some(Ended::Counted)) => Before::Purged(record),
+                    (Some(record), _) => Before::Stored(record),
+                },
                 after: doc.after.as_ref(),
                 after_unique: doc.unique.as_deref(),
             };
@@ -526,6 +571,9 @@ impl<'a> WriteSet<'a> {
                 outcome.charge = charge::write(record.size(), terms)
                     * if outcome.effect == Effect::Replaced { charge::REPLACE_FACTOR } else { 1.0 };
             }
+        }
+        if let Some(purges) = reborn {
+            builder.note_reborn(purges);
         }
         if builder.is_doubled() {
             return Ok(Built::LookAgain);

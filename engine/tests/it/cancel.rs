@@ -238,7 +238,6 @@ const CASES: &[Case] = &[
         let now = engine.now().await?;
         engine.purge(now, Pace::Full).await.map(drop)
     }),
-    case!(sweep, Same, |engine: Engine| async move { engine.sweep().await.map(drop) }),
     case!(reap, Same, |engine: Engine| async move { engine.reap().await.map(drop) }),
     case!(reclaim, Same, |engine: Engine| async move { engine.reclaim().await.map(drop) }),
     case!(settle_store, Same, |engine: Engine| async move { engine.settle_store().await.map(drop) }),

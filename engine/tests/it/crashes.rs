@@ -27,9 +27,18 @@ struct Moment {
 
 #[tokio::test]
 async fn every_crash_leaves_a_store_that_opens() {
+    for is_plain in [false, true] {
+        every_crash(is_plain).await;
+    }
+}
+
+async fn every_crash(is_plain: bool) {
     let images = Arc::new(CrashImages::new(&MemoryStore::new()));
     let world = World::on(images.clone(), Timestamp::from_seconds(START)).await.unwrap();
-    let mut tracer = Tracer::new(world, Some(-1)).await.unwrap();
+    let mut tracer = match is_plain {
+        true => Tracer::plain(world, Some(-1)).await.unwrap(),
+        false => Tracer::new(world, Some(-1)).await.unwrap(),
+    };
     let mut moments = Vec::new();
     for step in [None].into_iter().chain(workload::steps().into_iter().map(Some)) {
         if let Some(step) = &step {

@@ -20,11 +20,14 @@ use mayfly_testkit::{
 use crate::workload;
 
 /// Runs the workload with the `nth` of the calls failing; says whether there were as many.
-async fn run(fault: Fault, calls: Calls, nth: u64) -> bool {
+async fn run(is_plain: bool, fault: Fault, calls: Calls, nth: u64) -> bool {
     // On memory alone: a commit that fails never reaches the store inside, and there are very many runs.
     let store = Arc::new(Faulty::new(Arc::new(MemoryStore::new())));
     let world = World::on(store.clone(), Timestamp::from_seconds(START)).await.unwrap();
-    let mut tracer = Tracer::new(world, Some(-1)).await.unwrap();
+    let mut tracer = match is_plain {
+        true => Tracer::plain(world, Some(-1)).await.unwrap(),
+        false => Tracer::new(world, Some(-1)).await.unwrap(),
+    };
     store.arm(fault, calls, nth);
     let mut failed = false;
     for step in workload::steps() {
@@ -70,19 +73,23 @@ fn changes_catalog(step: &Step) -> bool {
 
 #[tokio::test]
 async fn every_commit_fails_once() {
-    let mut nth = 1;
-    while run(Fault::Fail, Calls::Commits, nth).await {
-        nth += 1;
+    for is_plain in [false, true] {
+        let mut nth = 1;
+        while run(is_plain, Fault::Fail, Calls::Commits, nth).await {
+            nth += 1;
+        }
+        assert!(nth > 30, "only {nth} commits");
     }
-    assert!(nth > 30, "only {nth} commits");
 }
 
 /// A commit of documents that loses against somebody else is tried again, and nobody notices.
 #[tokio::test]
 async fn every_commit_conflicts_once() {
-    let mut nth = 1;
-    while run(Fault::Conflict, Calls::Commits, nth).await {
-        nth += 1;
+    for is_plain in [false, true] {
+        let mut nth = 1;
+        while run(is_plain, Fault::Conflict, Calls::Commits, nth).await {
+            nth += 1;
+        }
+        assert!(nth > 30, "only {nth} commits");
     }
-    assert!(nth > 30, "only {nth} commits");
 }

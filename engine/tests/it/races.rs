@@ -202,11 +202,11 @@ async fn a_narrowed_container_is_narrowed_once() {
     assert_eq!(commits, [2, 1, 1], "the first changes the container too");
 }
 
-/// A request that took its time before documents ended, and looks after they were felled and before their index entries
-/// are swept: it finds entries that were alive at its time, and no documents.
+/// A request that took its time before documents ended, and looks after they were purged and while the store drops their
+/// rows: it may find entries that were alive at its time, and no documents.
 #[tokio::test]
-async fn a_scan_of_a_slow_request_beside_a_mass_purge() {
-    let world = World::with_mass(Backend::Mirrored, 1).await;
+async fn a_scan_of_a_slow_request_beside_a_purge() {
+    let world = World::new(Backend::Mirrored).await;
     let container = world.create_container(definition_with_ttl("c", Some(5))).await.unwrap();
     for id in ["a", "b", "c"] {
         world.create("c", &format!(r#"{{"id":"{id}","n":1}}"#)).await.unwrap();
@@ -219,14 +219,19 @@ async fn a_scan_of_a_slow_request_beside_a_mass_purge() {
     while world.engine().purge(now, Pace::Full).await.unwrap().more {}
     let access = index_access("/n");
     let page = world.engine().scan(&container, &access, Direction::Forward, None, ALL, slow).await.unwrap();
-    let ids: Vec<_> = page.found.iter().map(|found| text_id(&found.record)).collect();
-    assert_eq!(ids, ["d"]);
+    let ids = |page: &mayfly_engine::ScanPage| {
+        page.found.iter().map(|found| text_id(&found.record)).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(ids(&page).len(), 4, "nothing was dropped yet");
+    world.compact().await;
+    let page = world.engine().scan(&container, &access, Direction::Forward, None, ALL, slow).await.unwrap();
+    assert!(ids(&page).into_iter().eq(["d".to_owned()]));
 }
 
-/// Writers in the slot of a mass that is felled at a gentle pace hold it up at most, and what they write stays.
+/// Writers over documents that are just being purged: each document leaves the sums once, whoever is quicker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_beside_a_gentle_mass_purge() {
-    let world = World::with_mass(Backend::Embedded, 1).await;
+async fn writes_beside_a_purge_by_count() {
+    let world = World::new(Backend::Embedded).await;
     world.create_container(definition_with_ttl("c", Some(5))).await.unwrap();
     for n in 0..600 {
         world.create("c", &format!(r#"{{"id":"{n}","n":1}}"#)).await.unwrap();
@@ -241,7 +246,6 @@ async fn writes_beside_a_gentle_mass_purge() {
     };
     tokio::join!(purge, write);
     while world.engine().purge(now, Pace::Gentle).await.unwrap().more {}
-    world.engine().sweep().await.unwrap();
     assert_eq!(world.must_be_clean().await.records, 150);
 }
 

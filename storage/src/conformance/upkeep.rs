@@ -38,63 +38,101 @@ pub async fn sync_returns(store: Arc<dyn Store>) {
     assert!(stats.groups >= 1 && stats.groups <= 2);
 }
 
-/// A sweep takes rows of its range by what they hold now: not others, and not back to what they held before.
-pub async fn withered_rows_go(store: Arc<dyn Store>) {
-    let store = &*store;
-    let value = |lead: u8, number: u64| [&[lead][..], &number.to_be_bytes(), b"rest"].concat();
-    let rows = [
-        ("a1", value(0, 5)),
-        ("a2", value(0, 6)),
-        ("a3", value(1, 5)),
-        ("a4", vec![0, 0, 0]),
-        ("a5", value(1, 5)),
-        ("a6", value(0, 1)),
-        ("b1", value(0, 5)),
-    ];
-    let puts = rows.iter().map(|(key, value)| put(small(key), value)).collect();
-    commit(store, Batch { puts, ..Batch::default() }).await;
-    // One that was kept by its lead and is withered now; one that was withered and is written again.
-    let again = vec![put(small("a5"), &value(0, 5)), put(small("a6"), &value(0, 7))];
-    commit(store, Batch { puts: again, ..Batch::default() }).await;
-    let range = KeyRange {
-        space: Space::Small,
-        slot: small("").slot,
-        start: b"a".to_vec(),
-        end: Some(b"b".to_vec()),
-    };
-    good(store.sweep(vec![Withered { range: range.clone(), lead: 0, through: 5 }]).await);
-    for gone in ["a1", "a5"] {
-        expect_get(store, &small(gone), None).await;
+/// Rows of the small space are dead if their values begin with 3 and a number up to this.
+struct Through(u64);
+
+impl DeadRows for Through {
+    fn judge(&self, space: Space, _: &[u8], value: &[u8]) -> Verdict {
+        let number =
+            value.get(1..9).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).map(u64::from_be_bytes);
+        match (space, value.first(), number) {
+            (Space::Small, Some(3), Some(number)) if number <= self.0 => Verdict::Drop,
+            _ => Verdict::Keep,
+        }
     }
-    for left in [1, 2, 3, 6] {
-        expect_get(store, &small(rows[left].0), Some(&rows[left].1)).await;
+
+    fn may_be_in(&self, range: &KeyRange) -> bool {
+        range.space == Space::Small
     }
-    expect_get(store, &small("a6"), Some(&value(0, 7))).await;
-    commit(store, Batch { puts: vec![put(small("a1"), b"new")], ..Batch::default() }).await;
-    good(store.sweep(vec![Withered { range, lead: 0, through: 0 }]).await);
-    expect_get(store, &small("a1"), Some(b"new")).await;
-    expect_get(store, &small("a5"), None).await;
 }
 
-/// From the announcement on a withered row may be there or not; the others are there, and after the sweep it
-/// is gone.
-pub async fn withered_rows_may_go_early(store: Arc<dyn Store>) {
-    let value = |number: u64| [&[3][..], &number.to_be_bytes()].concat();
+fn numbered(lead: u8, number: u64) -> Vec<u8> {
+    [&[lead][..], &number.to_be_bytes(), b"rest"].concat()
+}
+
+/// Dead rows may go from the announcement on, and do where the store forgets; others never do. What counts is what a key
+/// holds now.
+pub async fn dead_rows_go(store: Arc<dyn Store>) {
+    let store = &*store;
     let names: Vec<String> = (0..50).map(|number| format!("w{number:02}")).collect();
-    let rows_of = |from: u64| names.iter().zip(from..).map(|(name, number)| put(small(name), &value(number)));
-    commit(&*store, Batch { puts: rows_of(0).collect(), ..Batch::default() }).await;
-    let withered = || vec![Withered { range: range("w", "x"), lead: 3, through: 19 }];
-    store.wither(withered());
+    let puts = names.iter().zip(0..).map(|(name, number)| put(small(name), &numbered(3, number)));
+    commit(store, Batch { puts: puts.collect(), ..Batch::default() }).await;
+    let others = [(small("w2x"), numbered(4, 1)), (small("w3x"), vec![3, 0]), (large("w04"), numbered(3, 1))];
+    let puts =
+        others.iter().map(|(key, value)| Put { key: key.clone(), value: value.clone(), marks: vec![] });
+    commit(store, Batch { puts: puts.collect(), ..Batch::default() }).await;
+    // One that was dead and is written again, and one that becomes dead.
+    let again = vec![put(small("w05"), &numbered(3, 70)), put(small("w40"), &numbered(3, 2))];
+    commit(store, Batch { puts: again, ..Batch::default() }).await;
+    store.forget(Arc::new(Through(4)));
+    store.forget(Arc::new(Through(19)));
     good(store.reclaim().await);
-    let found = scan(&*store, &range("w", "x"), Direction::Forward, rows(100)).await;
-    let left: Vec<&str> = keys(&found).into_iter().filter(|key| *key >= "w20").collect();
-    assert_eq!(left, names[20..]);
-    good(store.sweep(withered()).await);
-    assert_eq!(keys(&scan(&*store, &range("w", "x"), Direction::Forward, rows(100)).await), names[20..]);
-    // The announcement ended with its sweep: a row as it was before stays.
-    commit(&*store, Batch { puts: vec![put(small("w00"), &value(5))], ..Batch::default() }).await;
+    let found = scan(store, &range("w", "x"), Direction::Forward, rows(100)).await;
+    let is_dead = |key: &str| (key < "w20" && key != "w05") || key == "w40";
+    let left: Vec<&str> = keys(&found).into_iter().filter(|key| !is_dead(key)).collect();
+    assert_eq!(left.len(), 50 - 20 + 2);
+    if store.forgets_up_to() >= numbered(3, 0).len() {
+        assert_eq!(keys(&found), left);
+    }
+    for (key, value) in &others {
+        expect_get(store, key, Some(value)).await;
+    }
+    expect_get(store, &small("w05"), Some(&numbered(3, 70))).await;
+}
+
+/// A dead row that goes does not uncover what its key held before, and a key that held one can be written again.
+pub async fn dead_rows_uncover_nothing(store: Arc<dyn Store>) {
+    let store = &*store;
+    for value in [numbered(4, 1), numbered(3, 1)] {
+        commit(store, Batch { puts: vec![put(small("a"), &value)], ..Batch::default() }).await;
+        good(store.reclaim().await);
+    }
+    store.forget(Arc::new(Through(5)));
     good(store.reclaim().await);
-    expect_get(&*store, &small("w00"), Some(&value(5))).await;
+    if store.forgets_up_to() > 0 {
+        expect_get(store, &small("a"), None).await;
+    }
+    commit(store, Batch { puts: vec![put(small("a"), b"new")], ..Batch::default() }).await;
+    good(store.reclaim().await);
+    expect_get(store, &small("a"), Some(b"new")).await;
+}
+
+/// A discard takes all of its ranges, in both spaces, and nothing beside them.
+pub async fn discarded_ranges_go(store: Arc<dyn Store>) {
+    let store = &*store;
+    let names: Vec<String> = (0..60).map(|number| format!("d{number:02}")).collect();
+    let keys_of = |name: &String| [small(name), large(name)];
+    let puts = || names.iter().flat_map(keys_of).map(|key| put(key, &[7; 300])).collect();
+    commit(store, Batch { puts: puts(), ..Batch::default() }).await;
+    good(store.reclaim().await);
+    commit(store, Batch { puts: puts(), ..Batch::default() }).await;
+    let ranges = [
+        range("d10", "d20"),
+        range("d30", "d31"),
+        range("d59", "d0"),
+        KeyRange { space: Space::Large, ..range("d00", "d50") },
+    ];
+    while good(store.discard(&ranges).await) {}
+    let found = scan(store, &range("d", "e"), Direction::Forward, rows(100)).await;
+    let is_left = |name: &&str| !("d10".."d20").contains(name) && *name != "d30";
+    assert_eq!(keys(&found), names.iter().map(String::as_str).filter(is_left).collect::<Vec<_>>());
+    let all = KeyRange { space: Space::Large, ..range("d", "e") };
+    assert_eq!(keys(&scan(store, &all, Direction::Forward, rows(100)).await), names[50..]);
+    expect_get(store, &large("d00"), None).await;
+    commit(store, Batch { puts: puts(), ..Batch::default() }).await;
+    good(store.reclaim().await);
+    assert_eq!(scan(store, &all, Direction::Forward, rows(100)).await.rows.len(), 60);
+    while good(store.discard(&[]).await) {}
 }
 
 /// Space is given back and tables are put in order under readers, which see what they saw.

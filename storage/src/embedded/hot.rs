@@ -8,11 +8,11 @@
 //! at a moment if it was not read after that, and no write was noted after it was read. Nothing has to be taken out in
 //! time, and no lock is held over a read; keys that share a place are read again without need, no more.
 //!
-//! Merges drop withered rows without a note. That is in order while a sweep is under way, for withered means that a row is there
-//! for some and not for others; when the sweep ends, all that was read before is void. A write that was refused because
-//! of a key is a note as well: who tries again sees what the trees have.
+//! Merges drop dead rows without a note. That is in order, for nobody shows a dead row to a client: who finds one here and who
+//! finds none decide alike. A write that was refused because of a key is a note as well: who tries again sees what the trees
+//! have. When ranges were discarded, all that was read before is void.
 //!
-//! Holds: a row from here is what the trees show at the reader's moment, but for rows that are withered.
+//! Holds: a row from here is what the trees show at the reader's moment, but for rows that are dead.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 

@@ -11,8 +11,8 @@
 //!   shrink        the log is begun anew
 //! ```
 //!
-//! A sweep is a flush and a merge of one tree, from which withered rows are left out. To settle (`settling.rs`) is the same
-//! with all rows.
+//! Merges leave out what is dead (`dead_rows.rs`). To discard ranges is to drop the tables that have nothing else, and then
+//! to merge or to delete the rest, whichever is cheaper. To settle (`settling.rs`) is a flush and a merge of one tree.
 //!
 //! To stir is to delete a key that no caller can have: it is too long. So nobody ever sees it, and the library has
 //! something to flush.
@@ -24,12 +24,14 @@
 //! takes in no more than 30 memtables while it is merged, so under full load a merge of minutes would hold up writes.
 
 use std::{
+    ops::Bound,
     sync::Arc,
     thread::{self, Builder},
     time::Duration,
 };
 
-use fjall::Keyspace;
+use bytes::Bytes;
+use fjall::{AbstractTree, Keyspace};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -41,8 +43,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    store::{Batch, KEY_BYTES_MAX, Key, Slot, Space, Urgency},
-    upkeep::Withered,
+    store::{Batch, KEY_BYTES_MAX, Key, KeyRange, Slot, Space, Urgency},
 };
 
 /// Holes in files of values that are worth a second merge, which moves keys and what lives in those files.
@@ -50,6 +51,12 @@ const HOLES_BYTES_MIN: u64 = 4 * 1024 * 1024;
 
 /// The length of the key that no caller can have.
 const STIR_BYTES: usize = KEY_BYTES_MAX + 1;
+
+/// Rows that are deleted one by one after a discard: about as dear as a merge of as many megabytes as these are thousands.
+const DELETES_MAX: usize = 20_000;
+
+/// Of these in one batch: small enough that clients hardly notice one in their group.
+const DELETES_PER_BATCH: usize = 512;
 
 const BOTH: [Space; 2] = [Space::Small, Space::Large];
 
@@ -66,8 +73,6 @@ pub struct Reclaim {
     pub inlet: Inlet,
     /// Held while one is under way.
     pub turn: Arc<Mutex<()>>,
-    /// What to leave out of the merge.
-    pub withered: Vec<Withered>,
 }
 
 impl Reclaim {
@@ -96,10 +101,12 @@ impl Reclaim {
         answer.await.unwrap_or_else(|_| Err(Error::Failed("giving space back: a panic".to_owned())))
     }
 
+    /// Removes all rows of these ranges.
+    pub async fn discard(self, ranges: Vec<KeyRange>) -> Result<()> {
+        self.on_a_thread(move |reclaim| reclaim.discard_here(&ranges)).await
+    }
+
     fn run_here(&self) -> Result<()> {
-        if !self.withered.is_empty() {
-            return self.sweep();
-        }
         let Some(_turn) = self.turn.try_lock() else { return Ok(()) };
         self.flush(&BOTH)?;
         self.merge()?;
@@ -117,25 +124,62 @@ impl Reclaim {
         self.stir(spaces)
     }
 
-    /// Merges the trees that have withered rows, without those. Who only wants space is served by the one who is at it; a
-    /// sweep waits for its turn.
-    fn sweep(&self) -> Result<()> {
+    /// Who only wants space is served by the one who is at it; a discard waits for its turn.
+    fn discard_here(&self, ranges: &[KeyRange]) -> Result<()> {
         let _turn = self.turn.lock();
-        let swept = self.sweep_trees();
+        let discarding = self.trees.forgetting.discard(ranges.to_vec());
+        let done = BOTH.into_iter().try_for_each(|space| {
+            let of_space = ranges.iter().filter(|range| range.space == space && !range.is_empty());
+            self.discard_from(space, &of_space.collect::<Vec<_>>())
+        });
         // Also after a failure: one tree may have been merged.
-        self.moment.forget_withered();
-        swept
+        self.moment.forget_read();
+        drop(discarding);
+        done
     }
 
-    fn sweep_trees(&self) -> Result<()> {
-        let _swept = self.trees.sweeping.begin(self.withered.clone());
-        for space in BOTH {
-            if self.withered.iter().any(|rows| rows.range.space == space) {
-                self.flush(&[space])?;
-                self.trees.of.of(space).major_compact().map_err(failed)?;
-                // A snapshot from before the merge still shows what it left out.
-                self.stir(&[space])?;
+    fn discard_from(&self, space: Space, ranges: &[&KeyRange]) -> Result<()> {
+        if let Some(few) = self.few_keys(ranges)? {
+            return self.delete(space, &few);
+        }
+        self.flush(&[space])?;
+        let keyspace = self.trees.of.of(space);
+        for range in ranges {
+            let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let bounds = (Bound::Included(range.start.as_slice()), end);
+            keyspace.tree.drop_range::<&[u8], _>(bounds).map_err(|error| failed(error.into()))?;
+        }
+        // A snapshot from before still shows what was dropped.
+        self.stir(&[space])?;
+        match self.few_keys(ranges)? {
+            Some(few) => self.delete(space, &few),
+            // In tables that have other rows too.
+            None => {
+                keyspace.major_compact().map_err(failed)?;
+                self.stir(&[space])
             }
+        }
+    }
+
+    /// All keys of these ranges, if they are few.
+    fn few_keys(&self, ranges: &[&KeyRange]) -> Result<Option<Vec<Bytes>>> {
+        let view = self.moment.view();
+        let mut few = Vec::new();
+        for range in ranges {
+            let (keys, more) = view.keys(range, DELETES_MAX + 1 - few.len())?;
+            few.extend(keys);
+            if more || few.len() > DELETES_MAX {
+                return Ok(None);
+            }
+        }
+        Ok(Some(few))
+    }
+
+    fn delete(&self, space: Space, keys: &[Bytes]) -> Result<()> {
+        for some in keys.chunks(DELETES_PER_BATCH) {
+            let key = |bytes: &Bytes| Key { space, slot: Slot(0), bytes: bytes.to_vec() };
+            let deletes = some.iter().map(key).collect();
+            self.inlet.commit(Batch { deletes, urgency: Urgency::Background, ..Batch::default() })?;
         }
         Ok(())
     }

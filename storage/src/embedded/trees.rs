@@ -18,7 +18,7 @@ use fjall::{
     compaction::Leveled,
 };
 
-use super::{EmbeddedOptions, directory, withered::Sweeping};
+use super::{EmbeddedOptions, dead_rows::Forgetting, directory};
 use crate::{Error, Result, store::Space};
 
 const SMALL: &str = "small";
@@ -29,7 +29,7 @@ const LARGE: &str = "large";
 /// Separation makes compaction cheaper, the more so the more data there is, and each value read in a scan dearer:
 /// 100 records of 1 KB take 390 µs separated and 165 µs not (bench, 180,000 records). So it begins where values
 /// begin to outweigh their keys by far. Their files are compressed with LZ4, at some 20 µs a document under load.
-const SEPARATE_BYTES_MIN: u32 = 1024;
+pub const SEPARATE_BYTES_MIN: u32 = 1024;
 
 /// A file of values is written anew without its holes once they are half of it: a byte written for each that comes
 /// back, and files take twice what lives in them at most. It happens when all tables that refer to the file are
@@ -87,7 +87,7 @@ impl<T> PerSpace<T> {
 pub struct Trees {
     pub db: Database,
     pub of: PerSpace<Keyspace>,
-    pub sweeping: Sweeping,
+    pub forgetting: Forgetting,
 }
 
 impl Trees {
@@ -107,9 +107,9 @@ impl Trees {
     }
 
     fn try_open(folder: &Path, options: &EmbeddedOptions) -> fjall::Result<Self> {
-        let sweeping = Sweeping::default();
+        let forgetting = Forgetting::default();
         let filters =
-            PerSpace { small: sweeping.factory(Space::Small), large: sweeping.factory(Space::Large) };
+            PerSpace { small: forgetting.factory(Space::Small), large: forgetting.factory(Space::Large) };
         let filter_of =
             move |name: &str| Some(if name == SMALL { &filters.small } else { &filters.large }.clone());
         let db = Database::builder(folder)
@@ -119,7 +119,7 @@ impl Trees {
             .open()?;
         let small = db.keyspace(SMALL, small_options)?;
         let large = db.keyspace(LARGE, large_options)?;
-        Ok(Self { db, of: PerSpace { small, large }, sweeping })
+        Ok(Self { db, of: PerSpace { small, large }, forgetting })
     }
 
     /// The number of the next group.

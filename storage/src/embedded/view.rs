@@ -141,8 +141,8 @@ impl Moment {
         self.note(key.space, &key.bytes, self.latest().number + 1);
     }
 
-    /// Has all keys looked for in the trees: merges have dropped rows that were withered, and the present is after them.
-    pub fn forget_withered(&self) {
+    /// Has all keys looked for in the trees: rows were dropped without a write, and the present is after that.
+    pub fn forget_read(&self) {
         self.0.hot.forget_before(self.latest().number);
     }
 
