@@ -251,7 +251,7 @@ impl Engine {
         pace: Pace,
         reliance: Reliance,
     ) -> Result<Tick> {
-        let snapshot = self.store().snapshot().await?;
+        let snapshot = self.store().background_snapshot().await?;
         let cuts = container.ttl().cuts(now);
         let reach = Reach::read(&*snapshot, shard).await?;
         let mut search =
@@ -315,7 +315,7 @@ impl Engine {
         now: Timestamp,
         pace: Pace,
     ) -> Result<Purged> {
-        let snapshot = self.store().snapshot().await?;
+        let snapshot = self.store().background_snapshot().await?;
         let cuts = container.ttl().cuts(now);
         let walk = Walk {
             container,
@@ -367,7 +367,7 @@ impl Engine {
     async fn trim_log(&self, container: &Container, shard: Shard, now: Timestamp) -> Result<bool> {
         let Some(minutes) = container.definition().log_minutes else { return Ok(false) };
         let oldest = now.seconds().saturating_sub(u64::from(minutes) * 60);
-        let snapshot = self.store().snapshot().await?;
+        let snapshot = self.store().background_snapshot().await?;
         let limit = PageLimit { rows: EVENTS_MAX, bytes: 1 << 20 };
         let page = snapshot.scan(&shard.range(Family::Log, &[]), Direction::Forward, limit).await?;
         let (mut deletes, mut last) = (Vec::new(), None);
