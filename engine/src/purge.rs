@@ -73,6 +73,15 @@ impl Pace {
             Self::Pressing | Self::Full => 8 * VICTIMS_PER_BATCH,
         }
     }
+
+    /// How many of them go in one batch. Beside writers each of their groups takes one batch along, so that purge which is
+    /// behind has to put more into it.
+    fn victims_per_batch(self) -> usize {
+        match self {
+            Self::Gentle | Self::Full => VICTIMS_PER_BATCH,
+            Self::Pressing => 4 * VICTIMS_PER_BATCH,
+        }
+    }
 }
 
 /// What the batches of a tick rely on.
@@ -94,6 +103,9 @@ const RECLAIM_DISK_PARTS: u64 = 3;
 /// The same while requests come in, where it is in their way.
 const RECLAIM_BUSY_BYTES_MIN: u64 = 256 * 1024 * 1024;
 const RECLAIM_BUSY_DISK_PARTS: u64 = 2;
+
+/// What a stored value has beside the document, if that ends by the default.
+const RECORD_HEAD_BYTES: u64 = Record::LIFE_AT as u64 + 9;
 
 /// What of the disk is journal and not content, at most.
 const JOURNAL_BYTES: u64 = 64 * 1024 * 1024;
@@ -221,8 +233,12 @@ impl Engine {
         let metrics = self.metrics().of(container.id);
         metrics.purged_documents.add(purged.documents);
         metrics.purged_bytes.add(purged.bytes);
-        let bytes_of = if self.counts_out(container) { self.counted_bytes() } else { self.unreclaimed() };
-        bytes_of.fetch_add(purged.bytes, Relaxed);
+        let (sum, each) = match self.counts_out(container) {
+            // As the store counts what it drops.
+            true => (self.counted_bytes(), RECORD_HEAD_BYTES),
+            false => (self.unreclaimed(), 0),
+        };
+        sum.fetch_add(purged.bytes + purged.documents * each, Relaxed);
         Ok(purged)
     }
 
@@ -280,7 +296,7 @@ impl Engine {
         let purged = Purged { more, next, ..Purged::default() };
         let mut tick = Tick { purged, reliance: removal.reliance, lost: false };
         let mut written: Option<Removed> = None;
-        let mut rest = victims.chunks(VICTIMS_PER_BATCH).peekable();
+        let mut rest = victims.chunks(pace.victims_per_batch()).peekable();
         while let Some(some) = rest.next() {
             let ends = rest.peek().is_none() && std::mem::take(&mut has_walked);
             // The next batch is made while the store writes the last one.

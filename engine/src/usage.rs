@@ -11,7 +11,7 @@ use crate::{
     container::Container,
     engine::Engine,
     error::{Error, Result},
-    keys::{DocumentKey, Family, Shard, from_ordered, ordered},
+    keys::{Family, Shard, from_ordered, ordered},
     purge::Reach,
     ranges::PartitionKeyRange,
     record::FeedEntry,
@@ -118,16 +118,19 @@ impl Engine {
         }
         let snapshot = self.store().snapshot().await?;
         let reach = Reach::read(&*snapshot, shard).await?;
-        // A document may be dead by several rules; with date rules around, each is counted once by its key.
-        let mut seen = (!container.ttl().date_rules.is_empty()).then(std::collections::HashSet::new);
-        let mut first = |document: DocumentKey| seen.as_mut().is_none_or(|seen| seen.insert(document));
+        // A document may be dead by several rules; where several have cut, each is counted once by its key.
+        let by_dates = cuts.date_rules().filter(|rule| cuts.date(*rule).through > i64::MIN).count();
+        let by_ttl = [cuts.inherited, cuts.own].into_iter().filter(|cut| cut.through > i64::MIN).count();
+        let mut seen =
+            (by_dates > 0 && by_dates + by_ttl > 1).then(std::collections::HashSet::<Vec<u8>>::new);
+        let mut first = |document: &[u8]| seen.as_mut().is_none_or(|seen| seen.insert(document.to_vec()));
         if cuts.inherited.through > i64::MIN {
             let mut range = shard.range(Family::Feed, &[]);
             range.start.extend_from_slice(&reach.feed_start());
             let dead = dead_feed_entries(&*snapshot, range, cuts).await?;
             for entry in dead {
                 let at = container.ttl().expired_at(&entry.life, cuts);
-                if first(entry.document) {
+                if first(entry.document.as_bytes()) {
                     backlog.add(entry.size, at);
                 }
             }
@@ -135,21 +138,23 @@ impl Engine {
         let mut expiry = shard.range(Family::Expiry, &[]);
         let head = expiry.start.len();
         expiry.start.extend_from_slice(&reach.deadlines);
-        for (deadline, document, size) in due(&*snapshot, expiry, head, cuts.own.through).await? {
+        each_due(&*snapshot, expiry, head, cuts.own.through, &mut |deadline, document, size| {
             if first(document) {
                 let at = container.ttl().own_expired_at(deadline, cuts);
                 backlog.add(size, at.map(|seconds| Timestamp::from_seconds(seconds.max(0) as u64)));
             }
-        }
+        })
+        .await?;
         for rule in cuts.date_rules() {
             let dates = shard.range(Family::Date, &rule.to_be_bytes());
             let head = dates.start.len();
-            for (date, document, size) in due(&*snapshot, dates, head, cuts.date(rule).through).await? {
+            each_due(&*snapshot, dates, head, cuts.date(rule).through, &mut |date, document, size| {
                 if first(document) {
                     let at = container.ttl().date_expired_at(rule, date, cuts);
                     backlog.add(size, at.map(|ms| Timestamp(ms.max(0) as u64)));
                 }
-            }
+            })
+            .await?;
         }
         Ok(backlog)
     }
@@ -195,26 +200,25 @@ async fn dead_feed_entries(
     }
 }
 
-/// What is due in a family whose keys go on with a time and a document: time, document, size.
-async fn due(
+/// Gives `due` what is due in a family whose keys go on with a time and a document: time, document, size.
+async fn each_due(
     snapshot: &dyn Snapshot,
     mut family: mayfly_storage::store::KeyRange,
     head: usize,
     through: i64,
-) -> Result<Vec<(i64, DocumentKey, u32)>> {
+    due: &mut (dyn FnMut(i64, &[u8], u32) + Send),
+) -> Result<()> {
     const DAMAGED: Error = Error::Corrupt("an expiry entry cannot be read");
     if through == i64::MIN {
-        return Ok(Vec::new());
+        return Ok(());
     }
     family.end = Some([&family.start[..head], &ordered(through.saturating_add(1))].concat());
-    let mut due = Vec::new();
     each_row(snapshot, family, &mut |key, value| {
         let time = from_ordered(&key[head..]).ok_or(DAMAGED)?;
-        let document = DocumentKey::from_tail(key.get(head + 8..).ok_or(DAMAGED)?)?;
+        let document = key.get(head + 8..).ok_or(DAMAGED)?;
         let size = value[..].try_into().map(u32::from_be_bytes).map_err(|_| DAMAGED)?;
-        due.push((time, document, size));
+        due(time, document, size);
         Ok(())
     })
-    .await?;
-    Ok(due)
+    .await
 }

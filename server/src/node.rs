@@ -66,6 +66,10 @@ const SPACE_EVERY: Duration = Duration::from_secs(5);
 /// How often to look whether writers have left.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
+/// Purge that has been behind for so long is done as a request is: a thread of low priority gets next to nothing where
+/// processors are short, however much it is given in turns.
+const ASIDE_MAX: Duration = Duration::from_secs(4);
+
 /// Rest per unit of time spent on looking at a backlog, and the longest: figures are to be at most two seconds old.
 const LOOK_REST: u32 = 50;
 const LOOK_REST_MAX: Duration = Duration::from_millis(1200);
@@ -212,7 +216,7 @@ impl Backend for Node {
         tasks.spawn(aside(until(stopping.clone(), async move {
             // Giving space back is beside the purge: on a large store it takes minutes, and expired documents would pile up.
             tokio::join!(
-                node.purge_rounds(),
+                node.clone().purge_rounds(),
                 node.upkeep_rounds(),
                 node.space_rounds(),
                 node.settle_rounds()
@@ -286,7 +290,7 @@ impl Node {
         }
     }
 
-    async fn purge_rounds(&self) {
+    async fn purge_rounds(self: Arc<Self>) {
         let mut ripening = Ripening::default();
         loop {
             self.purge_round(&mut ripening).await;
@@ -319,7 +323,7 @@ impl Node {
     }
 
     /// One tick of purge, and the rest after it.
-    async fn purge_round(&self, ripening: &mut Ripening) {
+    async fn purge_round(self: &Arc<Self>, ripening: &mut Ripening) {
         let watch = Stopwatch::start();
         match self.purge(ripening).await {
             Ok(purged) if purged.more => {
@@ -343,19 +347,25 @@ impl Node {
         }
     }
 
-    async fn purge(&self, ripening: &mut Ripening) -> Result<Purged, Error> {
+    async fn purge(self: &Arc<Self>, ripening: &mut Ripening) -> Result<Purged, Error> {
         ripening.add(self.engine.now().await?, self.uptime.elapsed());
         match ripening.ripe(self.uptime.elapsed()) {
             Some(ripe) => {
                 let behind = self.behind.lock().map(Stopwatch::elapsed).unwrap_or_default();
-                self.engine.purge(ripe, self.engine.load().purge_pace(behind)).await
+                let pace = self.engine.load().purge_pace(behind);
+                if behind < ASIDE_MAX {
+                    return self.engine.purge(ripe, pace).await;
+                }
+                let node = self.clone();
+                let purge = tokio::spawn(async move { node.engine.purge(ripe, pace).await });
+                purge.await.unwrap_or(Ok(Purged::default()))
             }
             None => Ok(Purged::default()),
         }
     }
 
     /// Two looks at the containers, then a sample of the counters.
-    async fn sample_round(&self) {
+    async fn sample_round(self: &Arc<Self>) {
         self.look().await;
         self.look().await;
         self.samples.take(&self.metrics, &self.gauges.usages(), &self.engine);
@@ -363,10 +373,12 @@ impl Node {
 
     /// Looks at the containers, unless purge does so by itself, and rests. A look takes as long as the backlog is; after a
     /// long one the rest is longer.
-    async fn look(&self) {
+    async fn look(self: &Arc<Self>) {
         let watch = Stopwatch::start();
         if self.behind.lock().is_some() {
-            self.gauges.refresh(&self.engine).await;
+            // Not aside: under a load that leaves that thread little, figures are what people look at.
+            let node = self.clone();
+            let _ = tokio::spawn(async move { node.gauges.refresh(&node.engine).await }).await;
         }
         let rest = (watch.elapsed() * LOOK_REST).min(LOOK_REST_MAX);
         pause(rest.max(samples::EVERY / 2)).await;
