@@ -10,6 +10,7 @@ use mayfly_engine::{
 };
 use mayfly_testkit::{
     Backend, Ground, World,
+    recorder::Write,
     world::{
         START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, partition_key,
     },
@@ -723,4 +724,59 @@ async fn ttl_24_time_can_be_moved() {
     };
     let (found, ()) = tokio::join!(sleeper, mover);
     assert_eq!(found, None);
+}
+
+/// 42. A collection whose documents die as fast as they come: what purge has to write does not grow with them, and
+/// compaction leaves nothing of the dead.
+#[tokio::test]
+async fn ttl_42_what_is_written_for_a_purge_does_not_grow_with_it() {
+    let mut written = Vec::new();
+    for documents in [10, 1000] {
+        let world = world_with(Backend::Mirrored, Some(5)).await;
+        for n in 0..documents {
+            let ttl = if n % 2 == 0 { r#","ttl":3"# } else { "" };
+            world.create("c", &format!(r#"{{"id":"{n}","n":{n}{ttl}}}"#)).await.unwrap();
+        }
+        world.advance(5);
+        world.writes();
+        assert_eq!(world.purge().await.unwrap().documents, documents);
+        written.push(world.writes().len());
+        world.compact().await;
+        let report = world.must_be_clean().await;
+        assert_eq!((report.records, report.entries, report.left), (0, 0, 0));
+    }
+    assert_eq!(written[0], written[1]);
+}
+
+/// 43. Dropping a container is one write, and its space comes back without a look at its documents.
+#[tokio::test]
+async fn ttl_43_a_dropped_container_is_discarded() {
+    let world = World::new(Backend::Embedded).await;
+    world.create_container(definition_with_ttl("kept", None)).await.unwrap();
+    world.create("kept", r#"{"id":"a"}"#).await.unwrap();
+    let container = world.create_container(definition("c", "/pk")).await.unwrap();
+    for batch in 0..60 {
+        let create = |n: usize| {
+            let id = batch * 100 + n;
+            let body = document(&format!(r#"{{"id":"{id}","pk":1,"text":"{}"}}"#, noise(id, 3000)));
+            Operation::Create { id: id_of(&body), body }
+        };
+        let (operations, now) = ((0..100).map(create).collect::<Vec<_>>(), world.now().await);
+        let key = partition_key("1");
+        let done = world.engine().transact(&container, &key, &operations, InvalidTtl::Refuse, now).await;
+        done.unwrap();
+    }
+    let full = world.stats().disk_bytes;
+    world.writes();
+    world.engine().delete_container(&container, None).await.unwrap();
+    let commits = |writes: &[Write]| writes.iter().filter(|write| matches!(write, Write::Commit(_))).count();
+    assert_eq!(commits(&world.writes()), 1);
+    world.reap().await.unwrap();
+    let writes = world.writes();
+    let discards = writes.iter().filter(|write| matches!(write, Write::Discard(_))).count();
+    assert_eq!((commits(&writes), discards), (1, 2), "{writes:?}");
+    assert_eq!(world.must_be_clean().await.records, 1);
+    world.compact().await;
+    let after = world.stats().disk_bytes;
+    assert!(after * 4 < full, "{after} bytes after {full}");
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use mayfly_engine::{
-    Pace,
+    ContainerDefinition, Pace,
     load::{Load, rest},
 };
 use mayfly_testkit::{Backend, World, recorder::Write, world::definition_with_ttl};
@@ -17,11 +17,14 @@ const WRITE: Duration = Duration::from_micros(10);
 /// Documents that expire in the same second.
 const DOCUMENTS: usize = 2000;
 
-async fn expired() -> World {
+/// Documents that have expired, with unique values or without: with them they go one by one.
+async fn expired(unique: &[&str]) -> World {
     let world = World::new(Backend::Mirrored).await;
-    world.create_container(definition_with_ttl("c", Some(1))).await.unwrap();
+    let unique_keys = unique.iter().map(|path| vec![(*path).to_owned()]).collect();
+    let container = ContainerDefinition { unique_keys, ..definition_with_ttl("c", Some(1)) };
+    world.create_container(container).await.unwrap();
     for n in 0..DOCUMENTS {
-        world.create("c", &format!(r#"{{"id":"{n}","a":1,"b":2,"c":3}}"#)).await.unwrap();
+        world.create("c", &format!(r#"{{"id":"{n}","a":{n},"b":2,"c":3}}"#)).await.unwrap();
     }
     world.advance(1);
     world.now().await;
@@ -37,10 +40,10 @@ async fn tick(world: &World, pace: Pace) -> (u64, Vec<Write>) {
 }
 
 /// While requests come in, each tick is one small batch, and all ticks of a minute together take less than an eighth
-/// of it. The backlog is gone before it is over.
+/// of it, as long as purge is not behind. The backlog is gone before it is over.
 #[tokio::test]
 async fn ttl_14_purge_gives_way_while_requests_come_in() {
-    let world = expired().await;
+    let world = expired(&["/a"]).await;
     let load = Load::default();
     let minute = Duration::from_secs(60);
     let (mut worked, mut passed, mut purged) = (Duration::ZERO, Duration::ZERO, 0);
@@ -52,7 +55,7 @@ async fn ttl_14_purge_gives_way_while_requests_come_in() {
         let commits = writes.iter().filter(|write| matches!(write, Write::Commit(_))).count();
         assert!(commits <= 1 && documents <= 32, "{commits} commits for {documents} documents at once");
         let took = WRITE * writes.len() as u32;
-        let rested = rest(pace, took, passed).expect("a rest");
+        let rested = rest(pace, took, Duration::ZERO).expect("a rest");
         worked += took;
         passed += took + rested.max(Duration::from_millis(1));
         purged += documents;
@@ -61,10 +64,33 @@ async fn ttl_14_purge_gives_way_while_requests_come_in() {
     assert_eq!(purged, DOCUMENTS as u64);
 }
 
+/// 42. Purge that is behind rests less and less, and takes more at a time: else a load that never pauses would fill the
+/// disk.
+#[tokio::test]
+async fn ttl_42_purge_that_is_behind_presses_on() {
+    let world = expired(&["/a"]).await;
+    let load = Load::default();
+    drop(load.enter());
+    let behind = [0, 2, 5, 10, 20].map(Duration::from_secs);
+    let rests = behind.map(|behind| rest(Pace::Gentle, WRITE, behind).expect("requests come in"));
+    assert!(rests.is_sorted_by(|less, more| less > more) && rests[4].is_zero(), "{rests:?}");
+    assert_eq!(behind.map(|behind| load.purge_pace(behind))[..2], [Pace::Gentle, Pace::Pressing]);
+    let (documents, _) = tick(&world, load.purge_pace(behind[1])).await;
+    assert!(documents > 500, "{documents} documents at once");
+}
+
+/// By count a backlog takes one small write, whoever asks meanwhile.
+#[tokio::test]
+async fn ttl_14_purge_by_count_is_one_small_write() {
+    let world = expired(&[]).await;
+    let (documents, writes) = tick(&world, Pace::Gentle).await;
+    assert_eq!((documents, writes.len()), (DOCUMENTS as u64, 3), "{writes:?}");
+}
+
 /// When nobody asks, there is no rest, and a tick takes many at once.
 #[tokio::test]
 async fn ttl_14_purge_hurries_when_nobody_asks() {
-    let world = expired().await;
+    let world = expired(&["/a"]).await;
     let load = Load::default();
     let mut ticks = 0;
     loop {
