@@ -43,6 +43,10 @@ impl Store for Remembering {
         self.inner.snapshot()
     }
 
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        self.inner.background_snapshot()
+    }
+
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         self.batches.lock().push(batch.clone());
         self.inner.commit(batch)

@@ -42,8 +42,8 @@ macro_rules! promises {
 
 promises! {
     reading: put_get_delete, empty_values, keys_are_ordered, spaces_are_apart, prefix_ranges, empty_ranges,
-        pages_forward, pages_reverse, pages_by_bytes, snapshots_do_not_change, get_many_keeps_order,
-        slots_answer_for_their_keys;
+        pages_forward, pages_reverse, pages_by_bytes, snapshots_do_not_change,
+        background_snapshots_show_the_same, get_many_keeps_order, slots_answer_for_their_keys;
     looking: get_both_keeps_order, get_both_is_of_the_latest, first_rows_as_they_are, first_rows_of_a_range,
         a_sieve_keeps_rows_of_the_same_page, a_sieve_asks_about_old_and_new_rows;
     guarding: guard_absent, guard_version, guard_on_short_values, conflict_writes_nothing, guard_on_a_counter,

@@ -254,6 +254,10 @@ impl Store for EmbeddedStore {
         Box::pin(async move { Ok(Arc::new(self.moment.view()) as Arc<dyn Snapshot>) })
     }
 
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        Box::pin(async move { Ok(Arc::new(self.moment.background_view()) as Arc<dyn Snapshot>) })
+    }
+
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(self.committer.commit(batch))
     }

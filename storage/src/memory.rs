@@ -102,6 +102,11 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(Arc::new(self.state.lock().image.clone()) as Arc<dyn Snapshot>) })
     }
 
+    /// It has no caches.
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        self.snapshot()
+    }
+
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(async move { self.commit_now(batch) })
     }

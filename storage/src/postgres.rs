@@ -417,6 +417,11 @@ impl Store for PostgresStore {
         })
     }
 
+    /// The caches are the server's.
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        self.snapshot()
+    }
+
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(async move {
             check_batch(&batch)?;

@@ -337,6 +337,10 @@ pub trait Store: Upkeep + Peers {
     /// A view of everything committed so far. Meant for one page of work: it holds back reclamation.
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>>;
 
+    /// The same view for background work, which goes through many rows once: what it reads does not push out of
+    /// the store's caches what requests read.
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>>;
+
     /// Applies a batch if its guards hold.
     ///
     /// `Err(Conflict)` and `Err(Stale)` mean that nothing was written; any other error that nothing may be

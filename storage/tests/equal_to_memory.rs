@@ -175,7 +175,12 @@ impl Pair {
             }
             Op::TakeSnapshot => {
                 let both = self.snapshot_both().await;
-                return Self { snapshots: self.snapshots.into_iter().chain([both]).collect(), ..self };
+                let background = (
+                    self.embedded.background_snapshot().await.unwrap(),
+                    self.memory.background_snapshot().await.unwrap(),
+                );
+                let snapshots = self.snapshots.into_iter().chain([both, background]).collect();
+                return Self { snapshots, ..self };
             }
             Op::Sync => self.embedded.sync().await.unwrap(),
             Op::Reclaim => self.embedded.reclaim().await.unwrap(),

@@ -122,6 +122,13 @@ impl<S: Store + ?Sized> Store for Yielding<S> {
         })
     }
 
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        Box::pin(async {
+            let inner = between_turns(self.0.background_snapshot()).await?;
+            Ok(Arc::new(YieldingSnapshot(inner)) as Arc<dyn Snapshot>)
+        })
+    }
+
     fn peek<'a>(&'a self, range: &'a KeyRange, rows: usize) -> BoxFuture<'a, Result<Vec<(Bytes, Bytes)>>> {
         Box::pin(between_turns(self.0.peek(range, rows)))
     }

@@ -108,6 +108,10 @@ impl Store for CrashImages {
         self.live.snapshot()
     }
 
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        self.live.background_snapshot()
+    }
+
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(async move {
             let mut past = self.past.lock().await;

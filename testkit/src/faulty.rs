@@ -83,6 +83,15 @@ impl<S: Store + ?Sized> Faulty<S> {
     pub fn calls(&self) -> u64 {
         self.plan.lock().calls
     }
+
+    async fn snapshot_of(
+        &self,
+        inner: BoxFuture<'_, Result<Arc<dyn Snapshot>>>,
+    ) -> Result<Arc<dyn Snapshot>> {
+        Plan::call(&self.plan)?;
+        let inner = inner.await?;
+        Ok(Arc::new(FaultySnapshot { inner, plan: self.plan.clone() }))
+    }
 }
 
 impl Plan {
@@ -161,11 +170,11 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
-        Box::pin(async move {
-            Plan::call(&self.plan)?;
-            let inner = self.inner.snapshot().await?;
-            Ok(Arc::new(FaultySnapshot { inner, plan: self.plan.clone() }) as Arc<dyn Snapshot>)
-        })
+        Box::pin(self.snapshot_of(self.inner.snapshot()))
+    }
+
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        Box::pin(self.snapshot_of(self.inner.background_snapshot()))
     }
 
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {

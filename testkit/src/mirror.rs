@@ -42,6 +42,23 @@ impl<A: Store + ?Sized, B: Store + ?Sized> Mirror<A, B> {
     fn tolerated(&self) -> Tolerated {
         self.tolerated.lock().clone()
     }
+
+    async fn snapshot_of(
+        &self,
+        first: BoxFuture<'_, Result<Arc<dyn Snapshot>>>,
+        second: BoxFuture<'_, Result<Arc<dyn Snapshot>>>,
+    ) -> Result<Arc<dyn Snapshot>> {
+        let _turn = self.turn.lock().await;
+        match (first.await, second.await) {
+            (Ok(first), Ok(second)) => {
+                Ok(Arc::new(MirrorSnapshot { first, second, tolerated: self.tolerated() }))
+            }
+            (first, second) => {
+                same(|| "snapshot".to_owned(), first.map(drop), second.map(drop))?;
+                unreachable!("one of them failed, and they are the same")
+            }
+        }
+    }
 }
 
 impl<A: Store + ?Sized, B: Store + ?Sized> Store for Mirror<A, B> {
@@ -77,19 +94,11 @@ impl<A: Store + ?Sized, B: Store + ?Sized> Store for Mirror<A, B> {
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
-        Box::pin(async move {
-            let _turn = self.turn.lock().await;
-            match (self.first.snapshot().await, self.second.snapshot().await) {
-                (Ok(first), Ok(second)) => {
-                    let tolerated = self.tolerated();
-                    Ok(Arc::new(MirrorSnapshot { first, second, tolerated }) as Arc<dyn Snapshot>)
-                }
-                (first, second) => {
-                    same(|| "snapshot".to_owned(), first.map(drop), second.map(drop))?;
-                    unreachable!("one of them failed, and they are the same")
-                }
-            }
-        })
+        Box::pin(self.snapshot_of(self.first.snapshot(), self.second.snapshot()))
+    }
+
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        Box::pin(self.snapshot_of(self.first.background_snapshot(), self.second.background_snapshot()))
     }
 
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {

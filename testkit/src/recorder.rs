@@ -88,6 +88,10 @@ impl<S: Store + ?Sized> Store for Recorder<S> {
         self.inner.snapshot()
     }
 
+    fn background_snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn Snapshot>>> {
+        self.inner.background_snapshot()
+    }
+
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed>> {
         Box::pin(self.record(batch))
     }

@@ -192,6 +192,26 @@ pub async fn snapshots_do_not_change(store: Arc<dyn Store>) {
     assert!(scan(store, &range("a", "z"), Direction::Forward, rows(10)).await.rows.is_empty());
 }
 
+/// A snapshot for background work shows what any other of that moment shows, and stays at it.
+pub async fn background_snapshots_show_the_same(store: Arc<dyn Store>) {
+    ten_keys(&*store).await;
+    write(&*store, [(large("a"), b"old".as_slice())]).await;
+    let (one, other) = (good(store.snapshot().await), good(store.background_snapshot().await));
+    good(store.clear(&range("key", "kez"), 100).await);
+    write(&*store, [(large("a"), b"new".as_slice())]).await;
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let of_one = good(one.scan(&range("key", "kez"), direction, rows(7)).await);
+        let of_other = good(other.scan(&range("key", "kez"), direction, rows(7)).await);
+        assert_eq!((&of_one.rows, of_one.more), (&of_other.rows, of_other.more), "{direction:?}");
+        assert_eq!(of_one.rows.len(), 7);
+    }
+    for snapshot in [one, other] {
+        assert_eq!(good(snapshot.get(&large("a")).await).as_deref(), Some(b"old".as_slice()));
+    }
+    let present = good(store.background_snapshot().await);
+    assert_eq!(good(present.get(&large("a")).await).as_deref(), Some(b"new".as_slice()));
+}
+
 pub async fn get_many_keeps_order(store: Arc<dyn Store>) {
     write(&*store, [(small("a"), b"1".as_slice()), (small("b"), b"2"), (large("a"), b"3")]).await;
     let snapshot = good(store.snapshot().await);

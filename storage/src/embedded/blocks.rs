@@ -17,7 +17,7 @@ use lsm_tree::{
     table::{Block, BlockHandle, DataBlock, IndexBlock, block::BlockType, data_block::DataBlockParsedItem},
 };
 
-use super::rows::Asked;
+use super::rows::{Asked, Fill};
 
 /// Blocks that are looked up in the index of a table at first, and at most: a short walk needs one, a long one should not
 /// come back for each.
@@ -273,7 +273,9 @@ impl<'a> RunCursor<'a> {
         if block.header.block_type != kind {
             return Err(Error::InvalidTag(("BlockType", block.header.block_type.into())));
         }
-        table.cache.insert_block(id, handle.offset(), block.clone());
+        if self.asked.fill == Fill::Caches || kind == BlockType::Index {
+            table.cache.insert_block(id, handle.offset(), block.clone());
+        }
         Ok(block)
     }
 }

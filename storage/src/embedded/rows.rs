@@ -36,6 +36,16 @@ pub struct Asked<'a> {
     pub end: Option<&'a [u8]>,
     /// Whether bytes may hold a value that is wanted; all are if it is not there.
     pub may_hold: Option<&'a MayHold<'a>>,
+    pub fill: Fill,
+}
+
+/// What becomes of blocks and rows that were read from files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// They stay in the caches, for whoever asks next.
+    Caches,
+    /// They are let go, but for blocks of indexes, which the same walk needs again: background work reads many rows once.
+    Nothing,
 }
 
 /// Where a walk stands.

@@ -28,7 +28,7 @@ use tokio::{
 
 use super::{
     hot::HotRows,
-    rows::{Asked, Of, Rows},
+    rows::{Asked, Fill, Of, Rows},
     trees::{PerSpace, Trees, failed},
 };
 use crate::{
@@ -154,29 +154,29 @@ impl Moment {
 
     /// The value at `key`.
     pub fn get(&self, key: &Key) -> Result<Option<Bytes>> {
-        self.get_at(&self.latest(), key)
+        self.get_at(&self.latest(), key, Fill::Caches)
     }
 
     /// The values at two keys, of the same moment.
     pub fn get_both(&self, [first, second]: &[Key; 2]) -> Result<[Option<Bytes>; 2]> {
         let at = self.latest();
-        Ok([self.get_at(&at, first)?, self.get_at(&at, second)?])
+        Ok([self.get_at(&at, first, Fill::Caches)?, self.get_at(&at, second, Fill::Caches)?])
     }
 
-    fn get_at(&self, at: &Present, key: &Key) -> Result<Option<Bytes>> {
+    fn get_at(&self, at: &Present, key: &Key, fill: Fill) -> Result<Option<Bytes>> {
         check_key(key)?;
         match key.space {
-            Space::Large => self.get_large(at, &key.bytes),
+            Space::Large => self.get_large(at, &key.bytes, fill),
             Space::Small => self.get_small(at, &key.bytes),
         }
     }
 
-    fn get_large(&self, at: &Present, key: &[u8]) -> Result<Option<Bytes>> {
+    fn get_large(&self, at: &Present, key: &[u8], fill: Fill) -> Result<Option<Bytes>> {
         if let Some(value) = self.0.hot.find(key, at.number) {
             return Ok(Some(value));
         }
         let value = at.snapshot.get(&self.0.trees.of.large, key).map_err(failed)?.map(Bytes::from);
-        if let Some(value) = &value {
+        if let Some(value) = value.as_ref().filter(|_| fill == Fill::Caches) {
             self.0.hot.keep(key, at.number, value);
         }
         Ok(value)
@@ -197,7 +197,12 @@ impl Moment {
 
     /// A view that stays at this moment.
     pub fn view(&self) -> View {
-        View { at: self.0.present.load_full(), moment: self.clone() }
+        View { at: self.0.present.load_full(), moment: self.clone(), fill: Fill::Caches }
+    }
+
+    /// The same for work that reads many rows once.
+    pub fn background_view(&self) -> View {
+        View { fill: Fill::Nothing, ..self.view() }
     }
 
     /// For as long as a look takes.
@@ -210,6 +215,7 @@ impl Moment {
 pub struct View {
     at: Arc<Present>,
     moment: Moment,
+    fill: Fill,
 }
 
 impl View {
@@ -236,7 +242,7 @@ impl View {
     }
 
     fn get(&self, key: &Key) -> Result<Option<Bytes>> {
-        self.moment.get_at(&self.at, key)
+        self.moment.get_at(&self.at, key, self.fill)
     }
 
     fn scan(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
@@ -298,7 +304,7 @@ impl View {
         }
         let of = Of { tree, seqno: self.at.snapshot.seqno() };
         let runs = version.iter_levels().flat_map(|level| level.iter()).map(|run| &run[..]);
-        let asked = Asked { start: &range.start, end: range.end.as_deref(), may_hold };
+        let asked = Asked { start: &range.start, end: range.end.as_deref(), may_hold, fill: self.fill };
         let rows = Rows::new(of, &memtable, runs, asked);
         rows.and_then(|mut rows| walk(&mut rows)).map_err(|error| failed(error.into()))?;
         Ok(true)
@@ -578,7 +584,7 @@ mod tests {
                     self.flush();
                     self.trees.of.large.major_compact().unwrap();
                 }
-                Step::TakeView => self.views.push(self.moment.view()),
+                Step::TakeView => self.views.extend([self.moment.view(), self.moment.background_view()]),
                 Step::Scan(start, end, limit) => self.compare(start, end, limit),
                 Step::Get(from, count) => self.get(from..from + count),
             }
@@ -650,6 +656,42 @@ mod tests {
         world.compare(0, None, all);
         assert_eq!(world.by_blocks, 1);
         assert!(world.denied > 0 && world.denied < 300, "{}", world.denied);
+    }
+
+    /// Every block of data of the tree, and every row, is read; what stays in the caches are blocks of indexes.
+    #[test]
+    fn background_work_leaves_the_caches_as_they_are() {
+        let mut world = World::new();
+        for from in (0..6000).step_by(300) {
+            world.run(Step::WriteMany(from, 300));
+        }
+        world.run(Step::Merge);
+        world.moment.catch_up();
+        let cached = |world: &World| world.trees.db.cache_size();
+        let all = KeyRange::prefix(Space::Large, Slot(0), b"key".to_vec());
+        let read = |view: &View| {
+            let limit = PageLimit { rows: 10_000, bytes: usize::MAX };
+            let page = view.scan(&all, Direction::Forward, limit).unwrap();
+            let mut keep = |_: &[u8], _: &[u8], _: bool| true;
+            let sieved = view.sieve(&all, Direction::Forward, limit, None, &mut keep).unwrap();
+            assert_eq!(sieved.rows, page.rows);
+            page.rows
+        };
+        let before = cached(&world);
+        let rows = read(&world.moment.background_view());
+        let indexes = cached(&world) - before;
+        read(&world.moment.background_view());
+        assert_eq!(cached(&world), before + indexes, "the second walk finds the indexes of the first");
+        read(&world.moment.view());
+        let blocks = cached(&world) - before - indexes;
+        assert!(blocks > rows.len() as u64 * 30 && indexes * 20 < blocks, "{indexes}, {blocks}");
+
+        let key = Key { space: Space::Large, slot: Slot(0), bytes: rows[0].0.to_vec() };
+        let is_kept = |world: &World| world.moment.0.hot.find(&key.bytes, u64::MAX - 1).is_some();
+        world.moment.background_view().get(&key).unwrap();
+        assert!(!is_kept(&world));
+        world.moment.view().get(&key).unwrap();
+        assert!(is_kept(&world));
     }
 
     #[test]
