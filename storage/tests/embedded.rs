@@ -12,7 +12,9 @@ use std::{
 
 use mayfly_storage::{
     Compression, Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
-    store::{Advance, Batch, Expect, Guard, Key, KeyRange, Put, Slot, Space, Store, Urgency},
+    store::{
+        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, PageLimit, Put, Slot, Space, Store, Urgency,
+    },
     upkeep::{Upkeep, Withered},
 };
 use tempfile::TempDir;
@@ -567,6 +569,32 @@ async fn a_former_layout_is_renewed_as_it_is_rewritten() {
     assert_eq!(separate(), 0, "all values lie in blocks");
     assert_eq!(store.get(&row(29)).await.unwrap().as_deref(), Some(&[29; 1200][..]));
     assert_eq!(store.get(&key("vast")).await.unwrap().as_deref(), Some(&[5; 7000][..]));
+}
+
+/// The library once forgot what a snapshot sees beside one of an empty store, depending on their numbers.
+#[tokio::test]
+async fn snapshots_are_kept_beside_one_of_an_empty_store() {
+    let all = KeyRange::prefix(Space::Large, Slot(0), b"key".to_vec());
+    let limit = PageLimit { rows: 10, bytes: usize::MAX };
+    for before in 1..=12_u8 {
+        let folder = TempDir::new().unwrap();
+        let store = open_as(folder.path(), Durability::None);
+        let _empty = store.snapshot().await.unwrap();
+        let write = async |value: u8| {
+            let value = Put { key: key("key"), value: vec![value], marks: vec![] };
+            store.commit(Batch { puts: vec![value], ..Batch::default() }).await.unwrap();
+        };
+        for value in 1..=before {
+            write(value).await;
+        }
+        let snapshot = store.snapshot().await.unwrap();
+        for _ in 0..2 {
+            write(0).await;
+            store.reclaim().await.unwrap();
+        }
+        let page = snapshot.scan(&all, Direction::Reverse, limit).await.unwrap();
+        assert_eq!(page.rows[0].1[..], [before]);
+    }
 }
 
 /// A tree that is hardly written to does not keep the log from being let go.

@@ -68,6 +68,10 @@ const WORKERS: usize = 2;
 /// The size of tables, and with it of levels, at which the workers would find something to merge: never.
 const TABLE_BYTES_NEVER: u64 = 1 << 50;
 
+/// Groups are numbered from behind this one. A snapshot at the number 0 makes the library forget what others see: it takes
+/// 0 for none when it looks for the oldest.
+const SEQNO_BEFORE_ALL: u64 = 1;
+
 /// One thing per space.
 #[derive(Clone, Default)]
 pub struct PerSpace<T> {
@@ -133,7 +137,9 @@ impl Trees {
             .open()?;
         let small = db.keyspace(SMALL, || layouts.small.apply(usual_options()))?;
         let large = db.keyspace(LARGE, || layouts.large.apply(usual_options()))?;
-        Ok(Self { db, of: PerSpace { small, large }, sweeping })
+        let trees = Self { db, of: PerSpace { small, large }, sweeping };
+        trees.go_on_after(SEQNO_BEFORE_ALL);
+        Ok(trees)
     }
 
     /// The number of the next group.
