@@ -7,7 +7,7 @@
 
 use crate::connection::Scheme;
 use crate::memory;
-use crate::settings::{Durability, LogFormat, MongoTopology, Secret, Settings, Store};
+use crate::settings::{Compression, Durability, LogFormat, MongoTopology, Secret, Settings, Store};
 use mayfly_cosmos::auth::{EMULATOR_KEY, Key, Keys};
 use mayfly_mongo::auth::Role;
 use std::fmt::Write as _;
@@ -38,6 +38,7 @@ pub struct Config {
     pub data_dir: PathBuf,
     pub store: Store,
     pub durability: Durability,
+    pub compression: Compression,
     /// Memory for what the embedded store has read.
     pub cache_mb: u64,
     /// The primary key as text, for the start-up text and `--print-config`.
@@ -100,6 +101,7 @@ impl Config {
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR_DEFAULT.into()),
             store: settings.store.unwrap_or(Store::Embedded),
             durability: settings.durability.unwrap_or(Durability::Fsync),
+            compression: settings.compression.unwrap_or(Compression::Lz4),
             cache_mb: settings.cache_mb.unwrap_or_else(memory::cache_mb),
             key,
             keys,
@@ -177,6 +179,7 @@ impl Config {
         line("data-dir", text(&self.data_dir.to_string_lossy()));
         line("store", text(&self.store.to_string()));
         line("durability", text(&format!("{:?}", self.durability).to_lowercase()));
+        line("compression", text(&format!("{:?}", self.compression).to_lowercase()));
         line("cache-mb", self.cache_mb.to_string());
         // A printed configuration ends up in bug reports; only the key that everyone knows may.
         if self.key.0.trim() == EMULATOR_KEY {

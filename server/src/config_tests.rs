@@ -38,6 +38,7 @@ fn unknown_and_misshaped_keys_are_named() {
         ("port = 70000", "port"),
         ("store = 'oracle'", "a store is `embedded`"),
         ("durability = 'maybe'", "durability"),
+        ("compression = 'most'", "compression"),
     ] {
         let error = parse_toml(toml).unwrap_err().to_string();
         assert!(error.contains(phrase), "{toml}: {error}");

@@ -39,7 +39,7 @@ use crate::{
     ripening::Ripening,
     samples::{self, Samples},
     server_clock::ServerClock,
-    settings::{Durability, MongoTopology, Store as StoreKind},
+    settings::{Compression, Durability, MongoTopology, Store as StoreKind},
     tasks::{Stopping, TaskSet},
 };
 
@@ -469,6 +469,10 @@ async fn open_embedded(config: &Config) -> Result<Arc<dyn Store>, BackendError> 
             Durability::Fsync => embedded::Durability::Fsync,
             Durability::Interval => embedded::Durability::Interval(Duration::from_millis(100)),
             Durability::None => embedded::Durability::None,
+        },
+        compression: match config.compression {
+            Compression::None => embedded::Compression::None,
+            Compression::Lz4 => embedded::Compression::Lz4,
         },
         cache_bytes: config.cache_mb << 20,
     };

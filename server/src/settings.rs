@@ -45,6 +45,10 @@ pub struct Settings {
     #[arg(long, env = "MAYFLY_DURABILITY", value_enum, value_name = "WHEN")]
     pub durability: Option<Durability>,
 
+    /// How files of the embedded store are compressed; may change at every start [default: lz4]
+    #[arg(long, env = "MAYFLY_COMPRESSION", value_enum, value_name = "HOW")]
+    pub compression: Option<Compression>,
+
     /// Memory for documents and index entries that were read, in MB, on the embedded store [default: a sixteenth of the
     /// machine's or container's memory, from 64 to 1024]
     #[arg(long, env = "MAYFLY_CACHE_MB", value_name = "MB")]
@@ -114,6 +118,7 @@ impl Settings {
             data_dir,
             store,
             durability,
+            compression,
             cache_mb,
             key,
             secondary_key,
@@ -195,6 +200,16 @@ pub enum Durability {
     Interval,
     /// It is with the operating system.
     None,
+}
+
+/// How files are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// With LZ4.
+    Lz4,
 }
 
 /// Form of the log.

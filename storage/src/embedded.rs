@@ -7,6 +7,7 @@
 //!   reclaim, compact_when_idle ──▶ reclaim.rs, settling.rs ──▶ │
 //!                                            merging.rs ──▶ │
 //!                                            directory.rs: whose directory is it, is it free
+//!                                            layout.rs: how rows lie in files, also in an older directory
 //! ```
 //!
 //! Reads go straight to the trees on the caller's thread. Writes go through one thread that joins whatever waits
@@ -22,6 +23,7 @@ mod directory;
 mod former;
 mod group;
 mod hot;
+mod layout;
 mod log;
 mod merging;
 mod queue;
@@ -40,6 +42,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use fjall::AbstractTree;
 use parking_lot::Mutex;
 
 use self::{
@@ -75,11 +78,23 @@ pub enum Durability {
     None,
 }
 
+/// How files are compressed. May be another one at each opening: what is written from then on goes by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all: for documents that are compressed or encrypted already.
+    None,
+    /// Fast, and half of what text takes.
+    #[default]
+    Lz4,
+}
+
 /// How to run an embedded store.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
     /// What a lost machine may lose.
     pub durability: Durability,
+    /// How files are compressed.
+    pub compression: Compression,
     /// Memory for blocks, values and rows that were read. Filled as needed, not at once.
     pub cache_bytes: u64,
 }
@@ -88,14 +103,19 @@ impl Default for EmbeddedOptions {
     /// A cache that leaves room on a small machine, as large as PostgreSQL's; the system's own file cache stands behind
     /// it, but a block from there is copied and checked again each time.
     fn default() -> Self {
-        Self { durability: Durability::default(), cache_bytes: 128 * 1024 * 1024 }
+        Self {
+            durability: Durability::default(),
+            compression: Compression::default(),
+            cache_bytes: 128 * 1024 * 1024,
+        }
     }
 }
 
 impl EmbeddedOptions {
-    /// The part of the cache for rows that are asked for one by one. Blocks are for whoever goes through many, and for keys.
+    /// The part of the cache for rows that are asked for one by one. Blocks are for whoever goes through many, and for
+    /// keys. Of a block that is read for one row, the others are mostly of no use; so half is for rows.
     fn hot_bytes(&self) -> u64 {
-        self.cache_bytes / 4
+        self.cache_bytes / 2
     }
 
     fn block_bytes(&self) -> u64 {
@@ -306,9 +326,14 @@ impl Upkeep for EmbeddedStore {
         self.trees.forgetting.forget(dead);
     }
 
-    /// Longer values lie in files of their own.
+    /// Longer values lie in files of their own, and so may some that an earlier version wrote. Where there is no such file,
+    /// there are none of either.
     fn forgets_up_to(&self) -> usize {
-        trees::SEPARATE_BYTES_MIN as usize - 1
+        let bytes_min = match self.trees.of.large.tree.blob_file_count() {
+            0 => trees::SEPARATE_BYTES_MIN,
+            _ => trees::SEPARATED_BEFORE_BYTES_MIN,
+        };
+        bytes_min as usize - 1
     }
 
     fn forgotten_bytes(&self) -> u64 {

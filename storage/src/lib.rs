@@ -15,7 +15,7 @@ pub mod postgres;
 pub mod store;
 pub mod upkeep;
 
-pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore};
+pub use embedded::{Compression, Durability, EmbeddedOptions, EmbeddedStore};
 pub use error::{Error, Result};
 pub use memory::MemoryStore;
 pub use postgres::PostgresStore;

@@ -11,7 +11,7 @@ use std::{
 };
 
 use mayfly_storage::{
-    Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
+    Compression, Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
     store::{
         Advance, Batch, Direction, Expect, Guard, Key, KeyRange, PageLimit, Put, Slot, Snapshot, Space,
         Store, Urgency,
@@ -537,6 +537,80 @@ async fn the_former_format_is_brought_up_to_date() {
             assert!(store.get(&small(name)).await.unwrap().is_none(), "{name}");
             assert!(store.get(&key(name)).await.unwrap().is_none(), "{name}");
         }
+    }
+}
+
+/// A directory from when values of a kilobyte lay in files of their own, as a killed process left it: it opens, loses
+/// nothing, and what is written anew lies in blocks.
+#[tokio::test]
+async fn a_former_layout_is_renewed_as_it_is_rewritten() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-2");
+    let folder = TempDir::new().unwrap();
+    copy_all(&fixture, folder.path()).unwrap();
+    let small = |name: &str| Key { space: Space::Small, ..key(name) };
+    let row = |number: u8| key(&format!("row {number:03}"));
+    let separate = || contents(&folder.path().join("tree/keyspaces/2/blobs")).len();
+    for compression in [Compression::Lz4, Compression::None, Compression::Lz4] {
+        let options = EmbeddedOptions { compression, ..EmbeddedOptions::default() };
+        let store = EmbeddedStore::open(folder.path(), options).unwrap();
+        for (name, value) in [("table", vec![7; 2000]), ("log", vec![8; 2000]), ("vast", vec![5; 20_000])] {
+            assert_eq!(store.get(&key(name)).await.unwrap().as_deref(), Some(&value[..]), "{name}");
+        }
+        assert_eq!(store.get(&key("replaced")).await.unwrap().as_deref(), Some(&[9; 1500][..]));
+        for name in ["table", "log"] {
+            assert_eq!(store.get(&small(name)).await.unwrap().as_deref(), Some(&b"small"[..]), "{name}");
+        }
+        assert!(store.get(&small("gone")).await.unwrap().is_none());
+        for number in 0..30 {
+            assert_eq!(store.get(&row(number)).await.unwrap().as_deref(), Some(&[number; 1200][..]));
+        }
+        store.reclaim().await.unwrap();
+        store.close().unwrap();
+    }
+    assert_eq!(separate(), 1, "what is not written anew stays where it is");
+
+    let store = open(folder.path());
+    let puts = (0..30).map(|number| Put { key: row(number), value: vec![number; 1200], marks: vec![] });
+    let others = [
+        ("table", vec![7; 2000]),
+        ("log", vec![8; 2000]),
+        ("replaced", vec![9; 1500]),
+        ("vast", vec![5; 7000]),
+    ];
+    let others = others.map(|(name, value)| Put { key: key(name), value, marks: vec![] });
+    store.commit(Batch { puts: puts.chain(others).collect(), ..Batch::default() }).await.unwrap();
+    // The first merge finds out that nobody refers to the file any more; the next one lets it go.
+    for _ in 0..2 {
+        store.reclaim().await.unwrap();
+    }
+    assert_eq!(separate(), 0, "all values lie in blocks");
+    assert_eq!(store.get(&row(29)).await.unwrap().as_deref(), Some(&[29; 1200][..]));
+    assert_eq!(store.get(&key("vast")).await.unwrap().as_deref(), Some(&[5; 7000][..]));
+}
+
+/// The library once forgot what a snapshot sees beside one of an empty store, depending on their numbers.
+#[tokio::test]
+async fn snapshots_are_kept_beside_one_of_an_empty_store() {
+    let all = KeyRange::prefix(Space::Large, Slot(0), b"key".to_vec());
+    let limit = PageLimit { rows: 10, bytes: usize::MAX };
+    for before in 1..=12_u8 {
+        let folder = TempDir::new().unwrap();
+        let store = open_as(folder.path(), Durability::None);
+        let _empty = store.snapshot().await.unwrap();
+        let write = async |value: u8| {
+            let value = Put { key: key("key"), value: vec![value], marks: vec![] };
+            store.commit(Batch { puts: vec![value], ..Batch::default() }).await.unwrap();
+        };
+        for value in 1..=before {
+            write(value).await;
+        }
+        let snapshot = store.snapshot().await.unwrap();
+        for _ in 0..2 {
+            write(0).await;
+            store.reclaim().await.unwrap();
+        }
+        let page = snapshot.scan(&all, Direction::Reverse, limit).await.unwrap();
+        assert_eq!(page.rows[0].1[..], [before]);
     }
 }
 

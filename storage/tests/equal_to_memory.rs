@@ -51,7 +51,7 @@ fn counter() -> impl Strategy<Value = Key> {
 
 fn value() -> impl Strategy<Value = Vec<u8>> {
     // A version of few values, then some bytes; sometimes too short for a version, sometimes long.
-    let tail = prop_oneof![4 => 0..20usize, 1 => 600..3000usize];
+    let tail = prop_oneof![8 => 0..20usize, 1 => 600..3000usize, 1 => 8100..9000usize];
     prop_oneof![
         8 => (0..3u64, tail).prop_map(|(version, tail)| [&version.to_be_bytes()[..], &vec![b'v'; tail]].concat()),
         1 => proptest::collection::vec(any::<u8>(), 0..8),

@@ -120,8 +120,9 @@ impl Reclaim {
         for space in spaces {
             self.trees.of.of(*space).major_compact().map_err(failed)?;
         }
-        // The files that were merged go once no snapshot is from before.
-        self.stir(spaces)
+        // The library lets go of what was merged when it flushes, and nobody may write for hours. What is flushed is the row
+        // that nobody can ask for, in a table that no reader looks into.
+        self.flush(spaces)
     }
 
     /// Who only wants space is served by the one who is at it; a discard waits for its turn.

@@ -1,8 +1,8 @@
 //! The two trees under an embedded store, and the sizes they run with.
 //!
-//! [`Space::Small`] is a plain tree; [`Space::Large`] keeps its values in separate files, so that compaction
-//! moves keys and not documents. Both share one block cache and one set of workers; the library's journal stays empty
-//! (`log.rs`).
+//! Rows lie in compressed blocks. [`Space::Large`] keeps values that are larger than a block in files of their own, so
+//! that merges move their keys only. Both trees share one block cache and one set of workers; the library's journal
+//! stays empty (`log.rs`).
 //!
 //! Holds: sizes stand here, with their reasons, and nowhere else.
 
@@ -13,23 +13,36 @@ use std::{
 };
 
 use bytes::Bytes;
-use fjall::{
-    AbstractTree, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
-    compaction::Leveled,
-};
+use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode, compaction::Leveled};
 
-use super::{EmbeddedOptions, dead_rows::Forgetting, directory};
+use super::{
+    Compression, EmbeddedOptions,
+    dead_rows::Forgetting,
+    directory,
+    layout::{self, Layout, Separation},
+};
 use crate::{Error, Result, store::Space};
 
 const SMALL: &str = "small";
 const LARGE: &str = "large";
 
-/// Values from here on live in files of their own.
+/// Rows that are compressed together. Documents of one collection repeat their names and much of their text, so a few of
+/// them together take half of what they take one by one; and a point read unpacks them all.
 ///
-/// Separation makes compaction cheaper, the more so the more data there is, and each value read in a scan dearer:
-/// 100 records of 1 KB take 390 µs separated and 165 µs not (bench, 180,000 records). So it begins where values
-/// begin to outweigh their keys by far. Their files are compressed with LZ4, at some 20 µs a document under load.
-pub const SEPARATE_BYTES_MIN: u32 = 1024;
+/// For 150,000 documents of 1 KB of random words, as bytes of a document and CPU of a point read that finds nothing in
+/// the caches: 670 and 10 µs one by one, 540 and 13 µs in 4 KB, 510 and 22 µs in 8 KB, 500 and 30 µs in 16 KB; of a
+/// sentence that is repeated: 215 and 6 µs, 112 and 8 µs, 84 and 7 µs, 73 and 8 µs. Index entries gain 6 % by 16 KB.
+const BLOCK_BYTES: PerSpace<u32> = PerSpace { small: 4 * 1024, large: 4 * 1024 };
+
+/// Values from here on live in files of their own, compressed one by one.
+///
+/// Separation makes merges cheaper, the more so the more data there is; each value read in a walk dearer, as each is a
+/// read of its own; and compression worse, as a value has only itself to repeat. So it begins where a value is a block
+/// by itself anyway.
+pub const SEPARATE_BYTES_MIN: u32 = 8 * 1024;
+
+/// In directories of earlier versions values from here on do, until they are written again.
+pub const SEPARATED_BEFORE_BYTES_MIN: u32 = 1024;
 
 /// A file of values is written anew without its holes once they are half of it: a byte written for each that comes
 /// back, and files take twice what lives in them at most. It happens when all tables that refer to the file are
@@ -58,6 +71,10 @@ const WORKERS: usize = 2;
 
 /// The size of tables, and with it of levels, at which the workers would find something to merge: never.
 const TABLE_BYTES_NEVER: u64 = 1 << 50;
+
+/// Groups are numbered from behind this one. A snapshot at the number 0 makes the library forget what others see: it takes
+/// 0 for none when it looks for the oldest.
+const SEQNO_BEFORE_ALL: u64 = 1;
 
 /// One thing per space.
 #[derive(Clone, Default)]
@@ -112,14 +129,21 @@ impl Trees {
             PerSpace { small: forgetting.factory(Space::Small), large: forgetting.factory(Space::Large) };
         let filter_of =
             move |name: &str| Some(if name == SMALL { &filters.small } else { &filters.large }.clone());
+        let layouts = PerSpace {
+            small: layout(Space::Small, options.compression),
+            large: layout(Space::Large, options.compression),
+        };
+        layout::renew(folder, &[(SMALL, layouts.small), (LARGE, layouts.large)])?;
         let db = Database::builder(folder)
             .with_compaction_filter_factories(Arc::new(filter_of))
             .cache_size(options.block_bytes())
             .worker_threads(WORKERS)
             .open()?;
-        let small = db.keyspace(SMALL, small_options)?;
-        let large = db.keyspace(LARGE, large_options)?;
-        Ok(Self { db, of: PerSpace { small, large }, forgetting })
+        let small = db.keyspace(SMALL, || layouts.small.apply(usual_options()))?;
+        let large = db.keyspace(LARGE, || layouts.large.apply(usual_options()))?;
+        let trees = Self { db, of: PerSpace { small, large }, forgetting };
+        trees.go_on_after(SEQNO_BEFORE_ALL);
+        Ok(trees)
     }
 
     /// The number of the next group.
@@ -176,17 +200,24 @@ impl Trees {
     }
 }
 
-fn small_options() -> KeyspaceCreateOptions {
-    let never = Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(TABLE_BYTES_NEVER);
-    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).compaction_strategy(Arc::new(never))
+/// How the rows of a tree lie in its files.
+fn layout(space: Space, compression: Compression) -> Layout {
+    let separation = Separation {
+        bytes_min: SEPARATE_BYTES_MIN,
+        holes_share_max: HOLES_SHARE_MAX,
+        share_of_files: HOLES_SHARE_OF_FILES,
+    };
+    Layout {
+        compression,
+        block_bytes: *BLOCK_BYTES.of(space),
+        separation: (space == Space::Large).then_some(separation),
+    }
 }
 
-fn large_options() -> KeyspaceCreateOptions {
-    let separation = KvSeparationOptions::default()
-        .separation_threshold(SEPARATE_BYTES_MIN)
-        .staleness_threshold(HOLES_SHARE_MAX)
-        .age_cutoff(HOLES_SHARE_OF_FILES);
-    small_options().with_kv_separation(Some(separation))
+/// What is the same for both.
+fn usual_options() -> KeyspaceCreateOptions {
+    let never = Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(TABLE_BYTES_NEVER);
+    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).compaction_strategy(Arc::new(never))
 }
 
 /// What the library reports, as a failure of the medium.

@@ -491,7 +491,8 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         let key = || 0..400_u16;
-        let len = prop_oneof![3 => (0..60_usize).prop_map(Some), 1 => (900..3000_usize).prop_map(Some), 2 => Just(None)];
+        let len = prop_oneof![3 => (0..60_usize).prop_map(Some), 1 => (900..3000_usize).prop_map(Some),
+            1 => (8100..9000_usize).prop_map(Some), 2 => Just(None)];
         let rows = prop_oneof![1..10_usize, Just(10_000)];
         let bytes = prop_oneof![Just(usize::MAX), 0..5000_usize];
         let limit = (rows, bytes).prop_map(|(rows, bytes)| PageLimit { rows, bytes });
