@@ -493,7 +493,14 @@ pub fn hint_name(
             let same = |index: &&bson::Document| {
                 index.get_document("key").is_ok_and(|other| crate::indexes::same_key(other, &key))
             };
-            let found = shown.iter().find(same).ok_or_else(unknown)?;
+            let mut alike = shown.iter().filter(same);
+            let found = alike.next().ok_or_else(unknown)?;
+            let is_hidden = |index: &bson::Document| index.get_bool("hidden").unwrap_or(false);
+            if !is_hidden(found) && alike.any(|index| !is_hidden(index)) {
+                let message = "error processing query: planner returned error :: caused by :: Hint matches multiple \
+                               indexes, must hint by index name.";
+                return Err(Failure::new(27, message));
+            }
             Ok(Some(found.get_str("name").unwrap_or_default().to_owned()))
         }
         other => Err(Failure::new(

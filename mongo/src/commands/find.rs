@@ -98,6 +98,9 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
         let message = "error processing query: tailable cursor requested on non capped collection";
         return Err(Failure::bad_value(message));
     }
+    if call.flag("tailable")? && call.flag("singleBatch")? {
+        return Err(Failure::bad_value("cannot use tailable option with the 'singleBatch' option"));
+    }
     if call.flag("awaitData")? && !call.flag("tailable")? {
         return Err(Failure::new(9, "Cannot set 'awaitData' without also setting 'tailable'"));
     }
