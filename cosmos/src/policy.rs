@@ -11,7 +11,7 @@ pub mod spatial;
 pub mod vectors;
 
 use mayfly_engine::{
-    CompositePath, ContainerDefinition, DefaultTtl, IndexingMode, IndexingPolicy, ROOT_PATTERN,
+    CompositePath, ContainerDefinition, DefaultTtl, IndexingMode, IndexingPolicy, ROOT_PATTERN, TextLanguages,
 };
 use mayfly_value::partition::{KeyDefinition, KeyKind};
 use serde_json::{Map, Value, json};
@@ -62,7 +62,7 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
         shown.as_object_mut().map(|shown| shown.remove("version"));
         others.insert("partitionKey".into(), shown);
     }
-    let definition = ContainerDefinition {
+    let mut definition = ContainerDefinition {
         name,
         partition_key,
         indexing: match body.get("indexingPolicy") {
@@ -79,7 +79,7 @@ pub fn from_json(body: &Object) -> Result<ContainerDefinition, ApiError> {
     };
     spatial::check(&definition)?;
     vectors::check(&definition)?;
-    full_text::check(&definition)?;
+    definition.indexing.languages = full_text::check(&definition)?;
     computed::check(&definition)?;
     Ok(definition)
 }
@@ -214,6 +214,8 @@ fn indexing(object: &Object) -> Result<IndexingPolicy, ApiError> {
         composites: composites(object.get("compositeIndexes"))?,
         vectors: vectors::coded_paths(object.get("vectorIndexes"))?,
         texts: full_text::paths(object.get("fullTextIndexes"))?,
+        // The full-text policy, which is not a part of this one, names them.
+        languages: TextLanguages::default(),
         others: kept(object, &KEPT_INDEXES),
     })
 }

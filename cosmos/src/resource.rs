@@ -2,11 +2,18 @@
 
 use std::{borrow::Cow, cell::RefCell};
 
-use bson::RawDocument;
+use bson::{
+    RawDocument,
+    raw::{CStr, cstr},
+};
 use mayfly_engine::{Container, Database, Engine, Record};
 use mayfly_sql::{Value as SqlValue, write_number};
 use mayfly_value::{
-    json::{ObjectWriter, plain, write_int},
+    json::{
+        ObjectWriter,
+        plain::{self, Instead},
+        write_int,
+    },
     partition::Epk,
 };
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -26,7 +33,15 @@ pub const ACCOUNT: &str = "mayfly";
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
 
 /// Those that a document always has: all but the number of its commit, which the change feed adds.
-const ADDED: &[&str] = SYSTEM_PROPERTIES.split_at(5).0;
+pub const ADDED: &[&str] = SYSTEM_PROPERTIES.split_at(5).0;
+
+/// Stands in a stored document, with null, where those were that the client sent, if properties of its own came behind them. No
+/// index has it, unless a policy names it.
+pub const PLACE_OF_ADDED: &CStr = cstr!("_etag");
+
+fn is_added(name: &[u8]) -> bool {
+    name.first() == Some(&b'_') && ADDED.iter().any(|added| added.as_bytes() == name)
+}
 
 /// What a document weighs more as JSON text, about: most of it is what the server adds.
 pub const ADDED_BYTES: usize = 256;
@@ -184,7 +199,7 @@ pub fn container(container: &Container) -> Value {
     Value::Object(object)
 }
 
-/// Appends a document: its properties in their order, then the system's.
+/// Appends a document: its properties in their order, then the system's, unless those have a place among them.
 pub fn push_document(
     engine: &Engine,
     container: &Container,
@@ -232,17 +247,20 @@ impl<'a> SystemProperties<'a> {
     /// that JSON lacks.
     pub fn push_row(&self, slot: u16, record: &Record, body: &RawDocument, out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        let is_hidden =
-            |name: &[u8]| name.first() == Some(&b'_') && ADDED.iter().any(|added| added.as_bytes() == name);
         out.push(b'{');
-        let Some(is_empty) = plain::write_members(body.as_bytes(), is_hidden, write_number, out, 1) else {
+        let mut push = |out: &mut Vec<u8>| push_system(self.engine, self.container, slot, record, out);
+        let mut system: Instead<'_> = Some(&mut push);
+        let is_empty = plain::write_members(body.as_bytes(), is_added, &mut system, write_number, out, 1);
+        let Some(is_empty) = is_empty else {
             out.truncate(start);
             return false;
         };
-        if !is_empty {
-            out.push(b',');
+        if let Some(push) = system {
+            if !is_empty {
+                out.push(b',');
+            }
+            push(out);
         }
-        push_system(self.engine, self.container, slot, record, out);
         out.push(b'}');
         true
     }
@@ -296,8 +314,13 @@ fn write_document<'a>(
     out: &'a mut Vec<u8>,
 ) -> Result<ObjectWriter<'a>, ApiError> {
     let mut object = ObjectWriter::begin(out);
-    object.fields_of(&collection::shown(container, record)?).map_err(|_| ApiError::internal())?;
-    object.fields_as(|out| push_system(engine, container, slot, record, out));
+    let mut push = |out: &mut Vec<u8>| push_system(engine, container, slot, record, out);
+    let mut system: Instead<'_> = Some(&mut push);
+    let body = collection::shown(container, record)?;
+    object.fields_of_except(&body, is_added, &mut system).map_err(|_| ApiError::internal())?;
+    if let Some(push) = system {
+        object.fields_as(push);
+    }
     Ok(object)
 }
 

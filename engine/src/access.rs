@@ -324,7 +324,7 @@ impl Container {
 
     /// The full-text index of the text at a path.
     pub fn text_index(&self, path: &[&str]) -> Option<u16> {
-        let place = self.texts.iter().position(|text| text.segments().iter().eq(path.iter()))?;
+        let place = self.texts.iter().position(|(text, _)| text.segments().iter().eq(path.iter()))?;
         u16::try_from(place).ok()
     }
 

@@ -9,6 +9,7 @@ use mayfly_value::{
     keycode::PathStep,
     partition::{Epk, PartitionKey},
     path::{Path, PathRules},
+    text::Language,
 };
 use serde::{Deserialize, Serialize};
 
@@ -117,8 +118,8 @@ pub struct Container {
     pub(crate) rules: PathRules,
     pub(crate) unique_keys: Vec<Vec<Path>>,
     pub(crate) composites: Vec<Composite>,
-    /// The paths of full-text indexes.
-    pub(crate) texts: Vec<Path>,
+    /// The paths of full-text indexes, and the languages of the texts.
+    pub(crate) texts: Vec<(Path, Language)>,
     /// The paths of vector indexes.
     pub(crate) vectors: Vec<Path>,
     /// Indexes in the sense of MongoDB.
@@ -178,6 +179,8 @@ impl Container {
             _ => paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>>>(),
         };
         let (texts, vectors) = (paths(&indexing.texts)?, paths(&indexing.vectors)?);
+        let languages = indexing.texts.iter().map(|path| indexing.languages.of(path));
+        let texts = texts.into_iter().zip(languages).collect();
         let write_epoch = if indexing.mode == IndexingMode::Lazy { 0 } else { row.index.epoch };
         let secondaries = definition.index_rules.iter().map(|rule| {
             let filter = compile_filter(&rule.filter, predicates)?;

@@ -3,9 +3,12 @@
 //! Plain data, the same for both APIs. Policies that the engine only keeps (vectors, full text, conflicts, …) are
 //! carried as JSON under the name the front-end gave them.
 
+use std::collections::BTreeMap;
+
 use mayfly_value::{
     partition::KeyDefinition,
     path::{Path, PathPattern},
+    text::Language,
 };
 use serde::{Deserialize, Serialize};
 
@@ -75,12 +78,38 @@ pub struct IndexingPolicy {
     /// Paths of texts whose words are indexed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<String>,
+    /// The languages of texts, indexed or not.
+    #[serde(default, skip_serializing_if = "TextLanguages::is_english")]
+    pub languages: TextLanguages,
     /// Paths of vectors that are indexed by their codes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vectors: Vec<String>,
     /// Spatial, vector and full-text indexes as the front-end wrote them.
     #[serde(default)]
     pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Which language the texts of a container are written in. A text is analysed in it, wherever it is searched or
+/// indexed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextLanguages {
+    /// The language of all other texts.
+    #[serde(default)]
+    pub default: Language,
+    /// The languages of the texts at some paths.
+    #[serde(default)]
+    pub by_path: BTreeMap<String, Language>,
+}
+
+impl TextLanguages {
+    /// The language of the text at a path.
+    pub fn of(&self, path: &str) -> Language {
+        self.by_path.get(path).copied().unwrap_or(self.default)
+    }
+
+    fn is_english(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One path of a composite index.
@@ -104,6 +133,7 @@ impl Default for IndexingPolicy {
             excluded: vec!["/\"_etag\"/?".into()],
             composites: Vec::new(),
             texts: Vec::new(),
+            languages: TextLanguages::default(),
             vectors: Vec::new(),
             others: serde_json::Map::new(),
         }
@@ -251,6 +281,7 @@ impl IndexingPolicy {
             && self.excluded == other.excluded
             && self.composites == other.composites
             && self.texts == other.texts
+            && self.texts.iter().all(|path| self.languages.of(path) == other.languages.of(path))
             && self.vectors == other.vectors
     }
 }

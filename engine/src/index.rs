@@ -96,8 +96,9 @@ pub(crate) fn index_entries(
         }
         entries.push(IndexEntry::bare(shard.composite(epoch, number as u16, &encoded, document)));
     }
-    for (number, path) in container.texts.iter().enumerate() {
-        text::push_entries(&mut entries, shard, (epoch, number as u16), path, document, body);
+    for (number, (path, language)) in container.texts.iter().enumerate() {
+        let text = path.get(body);
+        text::push_entries(&mut entries, shard, (epoch, number as u16), document, text, *language);
     }
     for (number, path) in container.vectors.iter().enumerate() {
         entries.extend(vector::entry(shard, (epoch, number as u16), path, document, body));

@@ -71,7 +71,9 @@ pub use collection_count::Repeats;
 pub use collection_index::IndexRefused;
 pub use collection_walk::{CollectionPage, CollectionRange};
 pub use container::{Container, IndexState, Partition};
-pub use definition::{CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, ROOT_PATTERN};
+pub use definition::{
+    CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, ROOT_PATTERN, TextLanguages,
+};
 pub use engine::{Builder, Engine};
 pub use errands::{Answer, Errand};
 pub use error::{Error, Resource, Result};

@@ -15,34 +15,31 @@
 //! Holds: the life comes first, as in every index entry, so whatever asks an entry whether it is alive need not know
 //! which index it is of.
 
-use bson::{RawBsonRef, RawDocument};
-use mayfly_value::{
-    path::Path,
-    text::{stem_key, words},
-};
+use bson::RawBsonRef;
+use mayfly_value::text::{Language, stem_key, words};
 
 use crate::{
     index::IndexEntry,
     keys::{DocumentKey, Shard},
 };
 
-/// The entries of one document in one full-text index.
+/// The entries of one document, whose text this is, in one full-text index.
 pub(crate) fn push_entries(
     entries: &mut Vec<IndexEntry>,
     shard: Shard,
     (epoch, number): (u32, u16),
-    path: &Path,
     document: &DocumentKey,
-    body: &RawDocument,
+    text: Option<RawBsonRef<'_>>,
+    language: Language,
 ) {
     let mut push = |stem: &str, tail| {
         let key = shard.text(epoch, number, &stem_key(stem), document);
         entries.push(IndexEntry { key, tail });
     };
-    let Some(RawBsonRef::String(text)) = path.get(body) else {
+    let Some(RawBsonRef::String(text)) = text else {
         return push("", Vec::new());
     };
-    let words = words(text);
+    let words = words(text, language);
     let mut length = Vec::new();
     push_number(&mut length, words.len() as u32);
     push("", length.clone());
@@ -116,8 +113,8 @@ fn take_number(bytes: &mut &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use bson::rawdoc;
-    use mayfly_value::partition::Epk;
+    use bson::{RawDocument, rawdoc};
+    use mayfly_value::{partition::Epk, path::Path};
 
     use super::*;
     use crate::keys::DocumentId;
@@ -128,7 +125,8 @@ mod tests {
         let document = DocumentKey::new(&Epk(vec![7]), &DocumentId::text("a"));
         let entries_of = |body: &RawDocument| {
             let mut entries = Vec::new();
-            push_entries(&mut entries, shard, (1, 0), &Path::parse("/t").unwrap(), &document, body);
+            let text = Path::parse("/t").unwrap().get(body);
+            push_entries(&mut entries, shard, (1, 0), &document, text, Language::English);
             entries
         };
         let mut text = "red bicycles and a red car ".to_owned();

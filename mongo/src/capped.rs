@@ -133,8 +133,9 @@ impl Source for Tail {
     fn pull<'a>(&'a mut self, mongo: &'a Mongo, now: Timestamp) -> Pull<'a> {
         Box::pin(async move {
             loop {
+                // The cursor stays open, as in MongoDB, and there is nothing more for it.
                 if self.query.limit == Some(0) {
-                    return Ok(Pulled::End);
+                    return Ok(Pulled::Nothing);
                 }
                 let Some(found) = self.ready.pop_front() else {
                     if let Some(last) = &self.last {

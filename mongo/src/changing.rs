@@ -299,7 +299,8 @@ fn target(found: &Found) -> Target {
     Target { id: found.id.clone(), partition: found.partition.clone() }
 }
 
-fn check_size(document: &RawDocument) -> Result<()> {
+/// Refuses what an update has made too large.
+pub fn check_size(document: &RawDocument) -> Result<()> {
     let bytes = document.as_bytes().len();
     if bytes > DOCUMENT_BYTES_MAX {
         let message = format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");

@@ -1,8 +1,10 @@
 //! `$out` and `$merge`: what a pipeline's documents become when nobody is given them.
 
+mod merge;
+
 use std::{collections::VecDeque, sync::Arc};
 
-use bson::{RawDocument, RawDocumentBuf, doc, raw::cstr};
+use bson::{RawDocument, RawDocumentBuf};
 
 use crate::{
     auth::Role,
@@ -11,14 +13,10 @@ use crate::{
     commands::prepare,
     duplicates,
     failure::{Failure, Result},
-    filter::Filter,
     filtering::Surroundings,
     indexes,
     namespace::{self, Collection},
-    pipeline::{Effect, Merge, NoCollections, Out, Row, WhenMatched, WhenNotMatched},
-    query::Query,
-    service::to_raw,
-    update::compare_names,
+    pipeline::{Effect, Out},
     validation::Validator,
     writer::{Change, Decide, Order, Target, Writer},
 };
@@ -37,11 +35,14 @@ pub async fn apply(
         return Err(Failure::new(263, "$out and $merge cannot be used in a transaction"));
     }
     // Reading is enough for the command, not for this.
-    let (Effect::Out(Out { database, .. }) | Effect::Merge(Merge { database, .. })) = effect;
+    let database = match effect {
+        Effect::Out(Out { database, .. }) => database,
+        Effect::Merge(merge) => &merge.database,
+    };
     call.check_role(database.as_deref().unwrap_or(&call.db), Role::ReadWrite)?;
     match effect {
         Effect::Out(out) => replace(call, out, documents).await,
-        Effect::Merge(merge) => merge_into(call, merge, documents, surroundings).await,
+        Effect::Merge(merge) => merge::into(call, merge, documents, surroundings).await,
     }
 }
 
@@ -121,172 +122,4 @@ async fn fill(
     }
     let done = writer.decide(&batch, &[], Order::Ordered).await;
     done.into_iter().try_for_each(|done| done.map(drop))
-}
-
-/// `$merge`: writes each document where its fields say.
-async fn merge_into(
-    call: &Call<'_>,
-    merge: &Merge,
-    documents: VecDeque<RawDocumentBuf>,
-    surroundings: &Surroundings,
-) -> Result<()> {
-    let db = merge.database.as_deref().unwrap_or(&call.db);
-    check_collection_name(db, &merge.collection)?;
-    if merge.collection.starts_with("system.") {
-        let message = format!("Cannot $merge to special collection: {}", merge.collection);
-        return Err(Failure::new(31319, message));
-    }
-    let mut collection = namespace::seen(call, db, &merge.collection);
-    let by_id = merge.on.len() == 1 && merge.on[0] == "_id";
-    if !by_id {
-        let mut on = merge.on.clone();
-        on.sort();
-        let unique = collection.as_ref().map(indexes::shown).unwrap_or_default().iter().any(|index| {
-            let mut fields: Vec<String> =
-                index.get_document("key").map(|key| key.keys().cloned().collect()).unwrap_or_default();
-            fields.sort();
-            index.get_bool("unique").unwrap_or(false) && fields == on
-        });
-        if !unique {
-            return Err(Failure::new(51183, "Cannot find index to verify that join fields will be unique"));
-        }
-    }
-    let inserts = merge.when_not_matched == WhenNotMatched::Insert;
-    let mut failed = None;
-    for document in documents {
-        let target = match &collection {
-            Some(target) => target,
-            // Made by the first document that is inserted, and not by a pipeline that gives none.
-            None if inserts => collection.insert(namespace::ensure(call, db, &merge.collection).await?.0),
-            None if merge.when_not_matched == WhenNotMatched::Discard => continue,
-            None => return Err(no_match()),
-        };
-        // One that cannot be written keeps no other from being written; the first is what the command fails with.
-        if let Err(failure) = one(call, merge, target, &document, by_id, surroundings).await {
-            failed.get_or_insert(failure);
-        }
-    }
-    failed.map_or(Ok(()), Err)
-}
-
-fn no_match() -> Failure {
-    let message = "$merge could not find a matching document in the target collection for at least one document \
-                   in the source collection";
-    Failure::new(13113, message)
-}
-
-async fn one(
-    call: &Call<'_>,
-    merge: &Merge,
-    collection: &Collection,
-    new: &RawDocument,
-    by_id: bool,
-    surroundings: &Surroundings,
-) -> Result<()> {
-    let writer = Writer::new(call, collection)?;
-    let prepared = prepare(call, new.to_owned(), true)?;
-    let target = if by_id {
-        Some(writer.target(&prepared)?)
-    } else {
-        let mut wanted = doc! {};
-        for path in &merge.on {
-            let value = new.get(path)?.map(bson::Bson::try_from).transpose()?;
-            let value = value.ok_or_else(|| {
-                Failure::new(
-                    51132,
-                    "$merge write error: 'on' field cannot be missing, null, undefined or an array",
-                )
-            })?;
-            wanted.insert(path, doc! { "$eq": value });
-        }
-        let filter = Filter::parse(&to_raw(&wanted), &surroundings.names())?;
-        let mut source =
-            Query::new(Some(collection.clone()), filter, surroundings.clone(), None).open(call.mongo).await?;
-        let found = source.next(call.mongo, call.now).await?;
-        found.map(|found| Target { id: found.id, partition: found.partition })
-    };
-    let matched = match &target {
-        Some(target) => {
-            let record =
-                call.mongo.engine.read_collection(&collection.container, &target.id, None, call.now).await?;
-            record.map(|record| record.body().to_owned())
-        }
-        None => None,
-    };
-    let change = match &matched {
-        None => match merge.when_not_matched {
-            WhenNotMatched::Insert => Change::Put(match merge.when_matched {
-                // These are updates that insert, and set one field after the other.
-                WhenMatched::Merge | WhenMatched::KeepExisting => {
-                    merged(&with_id(&prepared, &RawDocumentBuf::new())?, &prepared)?
-                }
-                _ => prepared.clone(),
-            }),
-            WhenNotMatched::Discard => return Ok(()),
-            WhenNotMatched::Fail => return Err(no_match()),
-        },
-        Some(old) => match &merge.when_matched {
-            WhenMatched::KeepExisting => return Ok(()),
-            WhenMatched::Fail => return Err(duplicates::id_taken(collection, &prepared)),
-            WhenMatched::Replace => Change::Put(with_id(old, new)?),
-            WhenMatched::Merge => Change::Put(merged(old, new)?),
-            WhenMatched::Pipeline(pipeline) => {
-                let mut inner = surroundings.clone();
-                let values = surroundings.with(|context| {
-                    let mut values = Vec::new();
-                    for (name, expression) in &merge.variables {
-                        let value = expression.evaluate(new, context)?;
-                        values.push((name.clone(), value.unwrap_or(bson::RawBson::Null)));
-                    }
-                    Ok::<_, crate::error::MongoError>(values)
-                })?;
-                if merge.variables.is_empty() {
-                    inner.variables.push(("new".into(), bson::RawBson::Document(new.to_owned())));
-                }
-                inner.variables.extend(values);
-                let after = inner.with(|context| {
-                    let mut execution = pipeline.start(context, &NoCollections);
-                    execution.push(Row::made(old.clone()))?;
-                    execution.finish()?;
-                    Ok::<_, crate::error::MongoError>(execution.take())
-                })?;
-                Change::Put(after.into_iter().next().map(|row| row.document).unwrap_or_default())
-            }
-        },
-    };
-    let target = match target {
-        Some(target) => target,
-        None => writer.target(&prepared)?,
-    };
-    let decide = move |_: Option<&RawDocument>| Ok(change.clone());
-    writer.decide_one(target, Arc::new(decide), None).await?;
-    Ok(())
-}
-
-/// The new document under the old one's `_id`.
-fn with_id(old: &RawDocument, new: &RawDocument) -> Result<RawDocumentBuf> {
-    let mut document = RawDocumentBuf::new();
-    if let Some(id) = old.get("_id")? {
-        document.append(cstr!("_id"), id);
-    }
-    for element in new.iter() {
-        let (name, value) = element?;
-        if name.as_str() != "_id" {
-            document.append(name, value);
-        }
-    }
-    Ok(document)
-}
-
-/// The old document with the fields of the new one, which are set in the order of their names, as by an update.
-fn merged(old: &RawDocument, new: &RawDocument) -> Result<RawDocumentBuf> {
-    let mut document = bson::Document::try_from(old)?;
-    let mut fields: Vec<_> = bson::Document::try_from(new)?.into_iter().collect();
-    fields.sort_by(|(a, _), (b, _)| compare_names(a, b));
-    for (name, value) in fields {
-        if name != "_id" {
-            document.insert(name, value);
-        }
-    }
-    Ok(to_raw(&document))
 }

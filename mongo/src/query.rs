@@ -5,7 +5,7 @@
 
 use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
 
-use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use bson::{RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
 use mayfly_engine::{Direction, Timestamp};
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     covered::{Covered, covered},
     cursor::{Pull, Pulled, Source},
     derived::place_paths,
-    disclosed::{self, Disclosed, key_paths},
+    disclosed::{self, Disclosed, KeyField, Metadata, key_fields},
     failure::{Failure, Result},
     filter::{Filter, NO_TEXT_INDEX},
     filtering::Surroundings,
@@ -60,6 +60,8 @@ pub struct Query {
     pub bounds: Option<IndexBounds>,
     /// What is told of how documents are kept.
     pub disclosed: Option<Disclosed>,
+    /// What else of that a projection or a stage asks for.
+    pub asked: Metadata,
 }
 
 impl Query {
@@ -83,6 +85,7 @@ impl Query {
             reverse: false,
             bounds: None,
             disclosed: None,
+            asked: Metadata::default(),
         }
     }
 
@@ -203,11 +206,17 @@ impl Query {
     }
 
     /// The fields of the index that are shown instead of documents.
-    fn key_shown(&self, plan: &Plan) -> Result<Option<Vec<String>>> {
+    fn key_shown(&self, plan: &Plan) -> Result<Option<Vec<KeyField>>> {
+        // Documents stand in the order of `_id`: where MongoDB walks that index, they are walked.
+        let by_id = || self.is_sorted_by_id() || self.hint.as_deref() == Some("_id_");
         match (self.disclosed, plan) {
-            // Documents stand in the order of `_id`: where MongoDB walks that index, they are walked.
-            (Some(Disclosed::Key), Plan::Scan) if self.is_sorted_by_id() => Ok(Some(vec!["_id".to_owned()])),
-            (Some(Disclosed::Key), _) => key_paths(plan).map(Some),
+            (Some(Disclosed::Key), Plan::Scan) if by_id() => Ok(Some(vec![KeyField::ascending("_id")])),
+            (Some(Disclosed::Key), _) => key_fields(plan).map(Some),
+            (_, Plan::Scan) if self.asked.index_key && by_id() => Ok(Some(vec![KeyField::ascending("_id")])),
+            // An index of words or places has no key to show.
+            (_, plan) if self.asked.index_key => {
+                Ok(key_fields(plan).ok().filter(|fields| !fields.is_empty()))
+            }
             _ => Ok(None),
         }
     }
@@ -227,8 +236,8 @@ pub struct QuerySource {
     judge: Judge,
     /// What the document given last to a cursor was read from.
     last: Option<Origin>,
-    /// The fields of the index that are shown instead of documents.
-    key: Option<Vec<String>>,
+    /// The fields of the index that are shown instead of documents, or beside them.
+    key: Option<Vec<KeyField>>,
 }
 
 impl QuerySource {
@@ -327,7 +336,7 @@ impl QuerySource {
         while let Some(found) = self.next_match(mongo, now).await? {
             let key = match &self.query.sort {
                 Some(sort) => {
-                    let metadata = self.metadata(&found.document);
+                    let metadata = self.metadata(&found.document)?;
                     let surroundings = &self.query.surroundings;
                     surroundings.with_metadata(metadata, |context| sort.key(&found.document, context))?
                 }
@@ -398,21 +407,34 @@ impl QuerySource {
         self.query.filter.distance(document)
     }
 
-    /// The score of a document in a text search, or its distance, for `$meta`.
-    pub fn metadata(&self, document: &RawDocument) -> Option<RawDocumentBuf> {
-        let Query { filter, surroundings, .. } = &self.query;
+    /// What `$meta` gives of a document: its score in a text search or its distance, and how it is kept.
+    pub fn metadata(&self, document: &Body) -> Result<Option<RawDocumentBuf>> {
+        let Query { filter, surroundings, asked, .. } = &self.query;
+        let mut metadata = RawDocumentBuf::new();
         if let Some(distance) = filter.distance(document) {
-            return Some(rawdoc! { "geoNearDistance": distance });
+            metadata.append(cstr!("geoNearDistance"), distance);
+        } else if filter.text().is_some() {
+            let score = surroundings.with(|context| filter.text_score(document, context));
+            score.into_iter().for_each(|score| metadata.append(cstr!("textScore"), score));
         }
-        filter.text()?;
-        let score = surroundings.with(|context| filter.text_score(document, context));
-        score.map(|score| rawdoc! { "textScore": score })
+        if let Some(fields) = self.key.as_ref().filter(|_| asked.index_key) {
+            metadata.append(cstr!("indexKey"), disclosed::key(document, fields, filter, surroundings)?);
+        }
+        if asked.record_id && document.record().is_some() {
+            metadata.append(cstr!("recordId"), disclosed::record_id(document)?);
+        }
+        if let Some(sort) = self.query.sort.as_ref().filter(|_| asked.sort_key) {
+            let own = (!metadata.is_empty()).then(|| metadata.clone());
+            let key = surroundings.with_metadata(own, |context| sort.key(document, context))?;
+            metadata.append(cstr!("sortKey"), key.into_iter().collect::<RawArrayBuf>());
+        }
+        Ok((!metadata.is_empty()).then_some(metadata))
     }
 
     /// What of a document is shown.
     pub fn project(&self, document: Body) -> Result<RawDocumentBuf> {
-        if let Some(paths) = &self.key {
-            return disclosed::key(&document, paths);
+        if let Some(fields) = self.key.as_ref().filter(|_| self.query.disclosed == Some(Disclosed::Key)) {
+            return disclosed::key(&document, fields, &self.query.filter, &self.query.surroundings);
         }
         let id = match self.query.disclosed {
             Some(Disclosed::RecordId) => Some(disclosed::record_id(&document)?),
@@ -420,7 +442,7 @@ impl QuerySource {
         };
         let shown = match &self.query.projection {
             Some(projection) => {
-                let (metadata, surroundings) = (self.metadata(&document), &self.query.surroundings);
+                let (metadata, surroundings) = (self.metadata(&document)?, &self.query.surroundings);
                 surroundings.with_metadata(metadata, |context| projection.apply(&document, context))?
             }
             None => document.into_owned(),
@@ -493,7 +515,14 @@ pub fn hint_name(
             let same = |index: &&bson::Document| {
                 index.get_document("key").is_ok_and(|other| crate::indexes::same_key(other, &key))
             };
-            let found = shown.iter().find(same).ok_or_else(unknown)?;
+            let mut alike = shown.iter().filter(same);
+            let found = alike.next().ok_or_else(unknown)?;
+            let is_hidden = |index: &bson::Document| index.get_bool("hidden").unwrap_or(false);
+            if !is_hidden(found) && alike.any(|index| !is_hidden(index)) {
+                let message = "error processing query: planner returned error :: caused by :: Hint matches multiple \
+                               indexes, must hint by index name.";
+                return Err(Failure::new(27, message));
+            }
             Ok(Some(found.get_str("name").unwrap_or_default().to_owned()))
         }
         other => Err(Failure::new(

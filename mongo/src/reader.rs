@@ -327,8 +327,10 @@ pub fn document_of(container: &Container, record: &Record) -> RawDocumentBuf {
     }
     let mut document = RawDocumentBuf::new();
     document.append(cstr!("_id"), body.get_str("id").unwrap_or_default());
+    // Where the NoSQL API shows what the server adds to an item: no field of it.
+    let is_place = |name: &str, value| name == "_etag" && value == RawBsonRef::Null;
     for (name, value) in body.iter().map_while(std::result::Result::ok) {
-        if name.as_str() != "_id" {
+        if name.as_str() != "_id" && !is_place(name.as_str(), value) {
             document.append(name, value);
         }
     }

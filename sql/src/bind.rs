@@ -24,6 +24,7 @@ pub(crate) use scope::{alias_of, contains, is_aggregate};
 
 use crate::ast::QueryTree;
 use crate::computed::ComputedProperty;
+use crate::context::Settings;
 use crate::error::SqlError;
 use crate::plan::{Block, Bound, PathStep, Slot};
 use crate::token::Span;
@@ -55,7 +56,7 @@ pub(crate) fn bind(
     tree: &QueryTree,
     text: &str,
     params: &[(&str, Value<'_>)],
-    computed: &[ComputedProperty],
+    (computed, settings): (&[ComputedProperty], &Settings),
 ) -> Result<BoundQuery, SqlError> {
     let mut binder = Binder {
         text,
@@ -65,6 +66,7 @@ pub(crate) fn bind(
         document_paths: HashMap::new(),
         documents: HashSet::new(),
         computed,
+        settings,
         joins: 0,
         udf_calls: 0,
         errors: Vec::new(),
@@ -92,6 +94,7 @@ struct Binder<'b> {
     /// The slots that hold the whole document, in subqueries too.
     documents: HashSet<Slot>,
     computed: &'b [ComputedProperty],
+    settings: &'b Settings,
     joins: usize,
     udf_calls: usize,
     /// What is wrong so far. Binding goes on, so that all of it is told at once.

@@ -9,6 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use mayfly_value::text::Language;
+
 /// What a run takes from the outside.
 #[derive(Debug)]
 pub struct Context<'c> {
@@ -16,7 +18,7 @@ pub struct Context<'c> {
     pub now_ms: i64,
     /// The most a query may keep to sort, group or remove duplicates.
     pub memory_bytes_max: usize,
-    /// What the container says about its vectors and shapes.
+    /// What the container says about its texts, vectors and shapes.
     pub settings: &'c Settings,
     random: Cell<u64>,
     cache: Cache,
@@ -29,6 +31,25 @@ pub struct Settings {
     pub space: Space,
     /// The vectors of the container's vector policy.
     pub embeddings: Vec<Embedding>,
+    /// The languages of the texts.
+    pub languages: Languages,
+}
+
+/// What a full-text policy says about languages.
+#[derive(Debug, Clone, Default)]
+pub struct Languages {
+    /// The language of all other texts.
+    pub default: Language,
+    /// The languages of the texts at some paths: `/a/b` is `["a", "b"]`.
+    pub by_path: Vec<(Vec<String>, Language)>,
+}
+
+impl Languages {
+    /// The language of a text by where it comes from, if that is a path.
+    pub fn of(&self, path: Option<&[String]>) -> Language {
+        let named = self.by_path.iter().find(|(known, _)| path == Some(known));
+        named.map_or(self.default, |(_, language)| *language)
+    }
 }
 
 /// The shape of space.
@@ -66,7 +87,11 @@ impl Settings {
 }
 
 /// The settings of a container that has none.
-pub static DEFAULT_SETTINGS: Settings = Settings { space: Space::Geography, embeddings: Vec::new() };
+pub static DEFAULT_SETTINGS: Settings = Settings {
+    space: Space::Geography,
+    embeddings: Vec::new(),
+    languages: Languages { default: Language::English, by_path: Vec::new() },
+};
 
 impl Context<'static> {
     /// A context with default settings.

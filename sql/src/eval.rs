@@ -100,6 +100,10 @@ pub(crate) fn eval<'v>(bound: &'v Bound, env: &mut Env<'v, '_>) -> Result<Value<
             logic::not_if(*negated, like(&value, pattern, env)?).into()
         }
         Bound::Call { function, args } => checked(call(function, args, env)?)?,
+        Bound::FullText { function, args, language } => {
+            let args = eval_all(args, env)?;
+            function.call_in(*language, env.context, &args)?
+        }
         Bound::VectorDistance { function, args, path } => {
             vector_distance(function, args, path.as_deref(), env)?
         }

@@ -8,6 +8,8 @@
 //!   Input ──▶ sources ──▶ filter ──▶ [group] ──▶ project ──▶ [distinct] ──▶ [sort] ──▶ offset, limit
 //! ```
 
+use mayfly_value::text::Language;
+
 use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, Direction, SubqueryKind, UnaryOp};
 use crate::context::Settings;
@@ -104,7 +106,7 @@ pub(crate) struct Rank {
 
 #[derive(Debug)]
 pub(crate) enum Score {
-    Text { text: Bound, terms: Vec<Bound> },
+    Text { text: Bound, terms: Vec<Bound>, language: Language },
     Vector { distance: Bound },
 }
 
@@ -154,6 +156,12 @@ pub(crate) enum Bound {
         function: &'static Function,
         args: Vec<Bound>,
         path: Option<Vec<String>>,
+    },
+    /// A function that looks at words.
+    FullText {
+        function: &'static Function,
+        args: Vec<Bound>,
+        language: Language,
     },
     /// A value that is given a name while the body is evaluated.
     Let {

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::ast::QueryTree;
 use crate::bind::{self, BoundQuery};
 use crate::computed::ComputedProperty;
-use crate::context::Context;
+use crate::context::{Context, DEFAULT_SETTINGS, Settings};
 use crate::error::{EvalError, SqlError};
 use crate::eval::{Env, eval};
 use crate::hints::{self, Hints};
@@ -41,16 +41,17 @@ impl Query {
 
     /// Resolves names, functions and parameters (named with or without `@`).
     pub fn bind(&self, params: &[(&str, Value<'_>)]) -> Result<Plan, SqlError> {
-        self.bind_with(params, &[])
+        self.bind_with(params, &[], &DEFAULT_SETTINGS)
     }
 
-    /// The same in a container that has computed properties.
+    /// The same in a container that has computed properties, and settings.
     pub fn bind_with(
         &self,
         params: &[(&str, Value<'_>)],
         computed: &[ComputedProperty],
+        settings: &Settings,
     ) -> Result<Plan, SqlError> {
-        let bound = bind::bind(&self.tree, &self.text, params, computed);
+        let bound = bind::bind(&self.tree, &self.text, params, (computed, settings));
         let bound = bound.map_err(|error| error.located_in(&self.text))?;
         // A ranking counts all documents, not only those that can pass the filter.
         let hints = if bound.block.rank.is_some() { Hints::default() } else { hints::of(&bound) };

@@ -125,9 +125,10 @@ impl Plan {
         }
         let text_of = |score: &Score| match score {
             Score::Vector { .. } => Some(None),
-            Score::Text { text, terms } => {
+            Score::Text { text, terms, language } => {
                 let terms = constant_terms(terms).ok()?;
-                let terms = terms.iter().map(full_text::stems).collect::<Option<Vec<_>>>()?;
+                let terms = terms.iter().map(|term| full_text::stems(term, *language));
+                let terms = terms.collect::<Option<Vec<_>>>()?;
                 Some(Some(TextScore { path: bound.document_path(text)?, terms }))
             }
         };

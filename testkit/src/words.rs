@@ -5,7 +5,7 @@ use mayfly_engine::{
     TextAnswer, TextQuestion, ValueRange,
 };
 use mayfly_value::{
-    text::{stem_key, words},
+    text::{Language, stem_key, words},
     vector::{
         Distance,
         code::{Nearness, Target},
@@ -16,7 +16,7 @@ use crate::World;
 
 /// All documents whose text has one of the words, in the first full-text index of their container.
 pub fn words_access(text: &str, within: HashRange) -> Access {
-    let mut keys: Vec<_> = words(text).iter().map(|word| stem_key(&word.stem)).collect();
+    let mut keys: Vec<_> = words(text, Language::English).iter().map(|word| stem_key(&word.stem)).collect();
     keys.sort();
     keys.dedup();
     Access::Index(IndexAccess {
@@ -38,7 +38,9 @@ impl World {
         within: &HashRange,
     ) -> Result<Option<TextAnswer>> {
         let Some(epoch) = container.whole_index() else { return Ok(None) };
-        let stems = |term: &String| words(term).into_iter().map(|word| word.stem).collect();
+        let languages = &container.definition().indexing;
+        let language = languages.texts.first().map(|path| languages.languages.of(path)).unwrap_or_default();
+        let stems = |term: &String| words(term, language).into_iter().map(|word| word.stem).collect();
         let question = TextQuestion { index: 0, terms: terms.iter().map(stems).collect() };
         let now = self.now().await;
         self.engine().search(container, within, epoch, now).await?.texts(&question).await

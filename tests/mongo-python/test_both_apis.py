@@ -21,6 +21,18 @@ def name(client):
     client.drop_database(name)
 
 
+def test_what_the_server_adds_has_a_place_for_cosmos_only(client, cosmos, name):
+    container = cosmos.create_database(name).create_container("c", PartitionKey("/pk"))
+    item = container.create_item({"id": "1", "pk": "a"})
+    container.replace_item("1", {**item, "later": 1})
+    assert list(container.read_item("1", "a")) == ["id", "pk", "_rid", "_self", "_etag", "_attachments", "_ts", "later"]
+    collection = client[name].c
+    assert list(collection.find()) == [{"_id": "1", "id": "1", "pk": "a", "later": 1}]
+    assert collection.count_documents({"_etag": {"$exists": True}}) == 0
+    collection.update_one({"_id": "1"}, {"$set": {"last": 2}})
+    assert container.read_item("1", "a")["_etag"] and container.read_item("1", "a")["last"] == 2
+
+
 def test_a_container_of_cosmos(client, cosmos, name, clock):
     container = cosmos.create_database(name).create_container("c", PartitionKey("/pk"), default_ttl=60)
     container.create_item({"id": "1", "pk": "a", "n": 1})

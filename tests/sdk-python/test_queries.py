@@ -1,6 +1,7 @@
 """Queries, with the rows and the counts they give when items expire between and during them."""
 
 import pytest
+from azure.cosmos import PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 
@@ -188,6 +189,29 @@ def test_rows_without_an_order_come_as_they_were_made(make_container):
 def test_languages_of_texts_are_known_by_number(make_container):
     policy = {"defaultLanguage": "1033", "fullTextPaths": [{"path": "/t", "language": "1033"}]}
     assert make_container(full_text_policy=policy).read()["fullTextPolicy"] == policy
+
+
+def full_text(language):
+    return {"defaultLanguage": "en-US", "fullTextPaths": [{"path": "/t", "language": language}]}
+
+
+INDEXED = {"includedPaths": [{"path": "/*"}], "excludedPaths": [], "fullTextIndexes": [{"path": "/t"}]}
+
+
+@pytest.mark.parametrize("indexing", [None, INDEXED])
+def test_words_are_those_of_the_language_of_the_path(make_container, database, indexing):
+    container = make_container(full_text_policy=full_text("de-DE"), indexing_policy=indexing)
+    texts = ["Die Häuser der Stadt", "Ein Haus am See", "Der See"]
+    for n, text in enumerate(texts):
+        container.create_item({"id": str(n), "pk": "a", "t": text, "other": text})
+    find = lambda path, word: run(container, f"SELECT VALUE c.id FROM c WHERE FullTextContains(c.{path}, '{word}')")
+    assert find("t", "Häusern") == ["0", "1"] and find("t", "der") == []
+    assert find("other", "Haus") == ["1"] and find("other", "der") == ["0", "2"]
+    best = run(container, "SELECT TOP 1 c.id FROM c ORDER BY RANK FullTextScore(c.t, 'Häuser', 'See')")
+    assert best == [{"id": "1"}]
+    # Another language makes other words of the same texts.
+    database.replace_container(container, partition_key=PartitionKey("/pk"), full_text_policy=full_text("en-US"), indexing_policy=indexing)
+    assert find("t", "Haus") == ["1"] and find("t", "der") == ["0", "2"]
 
 
 @pytest.mark.parametrize("kind", ["flat", "quantizedFlat", "diskANN"])

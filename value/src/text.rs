@@ -1,16 +1,18 @@
 //! Text as words: the same analysis for what is searched, what is searched for, and what an index keeps.
 //!
-//! A word is a run of letters and digits, in lower case; an apostrophe between letters belongs to it. Frequent
-//! words that say nothing are left out. Words are compared by their stem.
+//! A word is a run of letters and digits, in lower case; in English an apostrophe between letters belongs to it.
+//! Frequent words that say nothing are left out. Words are compared by their stem. Which words are frequent, and what
+//! their stems are, depends on the language.
 
+mod language;
 mod score;
 mod stem;
 
+pub use language::Language;
 pub use score::{Occurrences, Totals};
 
 use bson::RawBsonRef;
 
-use self::stem::stem;
 use crate::{digest::digest, keycode, order::Order};
 
 /// One word of a text.
@@ -22,30 +24,27 @@ pub struct Word {
     pub stem: String,
 }
 
-/// English words that occur nearly everywhere.
-const STOP_WORDS: [&str; 33] = [
-    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
-    "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to",
-    "was", "will", "with",
-];
-
 /// Words longer than this are compared as they are, so that counting edits stays cheap.
 const FUZZY_WORD_MAX: usize = 64;
 
 /// The words of a text, in order.
-pub fn words(text: &str) -> Vec<Word> {
-    let is_apart = |character: char| !character.is_alphanumeric() && !matches!(character, '\'' | '’');
-    let pieces = text.split(is_apart).map(|piece| piece.trim_matches(['\'', '’']));
-    pieces.filter(|piece| !piece.is_empty()).filter_map(word).collect()
+pub fn words(text: &str, language: Language) -> Vec<Word> {
+    let is_apostrophe = |character: char| matches!(character, '\'' | '’');
+    let is_apart = |character: char| {
+        !(character.is_alphanumeric() || is_apostrophe(character) && language.has_apostrophes())
+    };
+    let pieces = text.split(is_apart).map(|piece| piece.trim_matches(is_apostrophe));
+    pieces.filter(|piece| !piece.is_empty()).filter_map(|piece| word(piece, language)).collect()
 }
 
-fn word(piece: &str) -> Option<Word> {
+fn word(piece: &str, language: Language) -> Option<Word> {
     let lower = piece.to_lowercase().replace('’', "'");
+    // Apostrophes are left in English words only.
     let word = lower.strip_suffix("'s").unwrap_or(&lower);
-    if word.is_empty() || STOP_WORDS.contains(&word) {
+    if word.is_empty() || language.is_common(word) {
         return None;
     }
-    Some(Word { stem: stem(word), word: word.to_owned() })
+    Some(Word { stem: language.stem(word), word: word.to_owned() })
 }
 
 /// The stem of a word as keys have it. No word has the bytes of the empty stem, nor those of a longer one's digest.
@@ -118,13 +117,32 @@ mod tests {
     #[test]
     fn words_are_found_in_any_script() {
         let check = |text: &str, expected: &[&str]| {
-            let found: Vec<String> = words(text).into_iter().map(|word| word.word).collect();
-            assert_eq!(found, expected, "{text}");
+            let found = words(text, Language::English).into_iter().map(|word| word.word);
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{text}");
         };
         check("The red-bicycle's DON'T (2 wheels)!", &["red", "bicycle", "don't", "2", "wheels"]);
         check("Größe, ÜBER 'quoted'", &["größe", "über", "quoted"]);
         check("自転車 велосипед", &["自転車", "велосипед"]);
         check(" ... the of ", &[]);
+    }
+
+    #[test]
+    fn each_language_has_its_endings_and_its_common_words() {
+        let check = |language, text: &str, expected: &str| {
+            let stems: Vec<String> = words(text, language).into_iter().map(|word| word.stem).collect();
+            assert_eq!(stems.join(" "), expected, "{language:?}: {text}");
+        };
+        check(Language::English, "The houses of the authors", "hous author");
+        check(Language::German, "Die Häuser und das Haus der Autoren", "haus haus autor");
+        check(Language::German, "wie geht's dir?", "geht");
+        check(Language::Spanish, "las casas y la casa de los niños", "cas cas niñ");
+        check(Language::French, "l'homme et les hommes qu’aujourd’hui", "homm homm aujourd hui");
+        check(Language::Italian, "dell'albero e degli alberi", "alber alber");
+        check(Language::Portuguese, "as casas e os livros não são do menino", "cas livr menin");
+        // What is common in one language is a word of another.
+        check(Language::French, "the die", "the di");
+        check(Language::German, "the die", "the");
+        check(Language::English, "the die", "die");
     }
 
     #[test]

@@ -4,7 +4,12 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use mayfly_engine::DocumentId;
 use mayfly_value::json::{self, JsonError, JsonLimits};
 
-use crate::{binary_json, call::item_id, error::ApiError, resource::SYSTEM_PROPERTIES};
+use crate::{
+    binary_json,
+    call::item_id,
+    error::ApiError,
+    resource::{ADDED, PLACE_OF_ADDED, SYSTEM_PROPERTIES},
+};
 
 /// An item as a client sends it: its id, and the document without what the server owns.
 pub fn parse(text: &[u8]) -> Result<(DocumentId, RawDocumentBuf), ApiError> {
@@ -20,17 +25,25 @@ pub fn parse(text: &[u8]) -> Result<(DocumentId, RawDocumentBuf), ApiError> {
     Ok((id, without_system_properties(document)?))
 }
 
-/// Clients send back what they read; what the server owns is dropped, never trusted.
+/// Clients send back what they read; what the server owns is dropped, never trusted. Its place is kept if all of it stood there
+/// and something comes behind: as in the service, a property that a client adds to what it has read is the last.
 pub fn without_system_properties(document: RawDocumentBuf) -> Result<RawDocumentBuf, ApiError> {
     if !has_system_properties(&document) {
         return Ok(document);
     }
     let mut kept = RawDocumentBuf::new();
+    let mut in_a_row = Vec::new();
     for element in document.iter() {
         let (name, value) = element.map_err(|_| ApiError::invalid_input())?;
-        if !SYSTEM_PROPERTIES.contains(&name.as_str()) {
-            kept.append(name, value);
+        if SYSTEM_PROPERTIES.contains(&name.as_str()) {
+            in_a_row.push(name);
+            continue;
         }
+        if ADDED.iter().all(|added| in_a_row.iter().any(|name| name.as_str() == *added)) {
+            kept.append(PLACE_OF_ADDED, RawBsonRef::Null);
+        }
+        in_a_row.clear();
+        kept.append(name, value);
     }
     Ok(kept)
 }

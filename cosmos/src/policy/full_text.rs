@@ -1,7 +1,7 @@
 //! The full-text policy and the indexes it allows.
 
-use mayfly_engine::ContainerDefinition;
-use mayfly_value::path::Path;
+use mayfly_engine::{ContainerDefinition, TextLanguages};
+use mayfly_value::{path::Path, text::Language};
 use serde_json::Value;
 
 use super::{items, member, path_of};
@@ -9,14 +9,14 @@ use crate::error::ApiError;
 
 /// The languages of the service. The numbers are what Windows knows them by: earlier SDKs send `1033`, and
 /// the service takes it.
-const LANGUAGES: [(&str, &[i64]); 7] = [
-    ("en-US", &[1033]),
-    ("de-DE", &[1031]),
-    ("es-ES", &[3082, 1034]),
-    ("fr-FR", &[1036]),
-    ("it-IT", &[1040]),
-    ("pt-BR", &[1046]),
-    ("pt-PT", &[2070]),
+const LANGUAGES: [(&str, &[i64], Language); 7] = [
+    ("en-US", &[1033], Language::English),
+    ("de-DE", &[1031], Language::German),
+    ("es-ES", &[3082, 1034], Language::Spanish),
+    ("fr-FR", &[1036], Language::French),
+    ("it-IT", &[1040], Language::Italian),
+    ("pt-BR", &[1046], Language::Portuguese),
+    ("pt-PT", &[2070], Language::Portuguese),
 ];
 
 /// The paths of the indexes.
@@ -32,12 +32,14 @@ pub fn paths(indexes: Option<&Value>) -> Result<Vec<String>, ApiError> {
     Ok(paths)
 }
 
-/// Checks the policy and its indexes.
-pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
+/// Checks the policy and its indexes, and gives the languages it names.
+pub fn check(definition: &ContainerDefinition) -> Result<TextLanguages, ApiError> {
+    let mut languages = TextLanguages::default();
     let paths = match definition.others.get("fullTextPolicy") {
         None => &[][..],
         Some(policy @ Value::Object(_)) => {
-            check_language(member(policy, "defaultLanguage").ok_or_else(ApiError::invalid_input)?)?;
+            let default = member(policy, "defaultLanguage").ok_or_else(ApiError::invalid_input)?;
+            languages.default = language_of(default)?;
             items(policy.get("fullTextPaths"))?
         }
         Some(_) => return Err(ApiError::invalid_input()),
@@ -50,7 +52,7 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
             )));
         }
         if let Some(language) = member(item, "language") {
-            check_language(language)?;
+            languages.by_path.insert(path.to_owned(), language_of(language)?);
         }
     }
     for index in items(definition.indexing.others.get("fullTextIndexes"))? {
@@ -61,16 +63,16 @@ pub fn check(definition: &ContainerDefinition) -> Result<(), ApiError> {
             )));
         }
     }
-    Ok(())
+    Ok(languages)
 }
 
-fn check_language(language: &Value) -> Result<(), ApiError> {
-    let is_known = |(name, numbers): &(&str, &[i64])| match language {
+fn language_of(language: &Value) -> Result<Language, ApiError> {
+    let is_meant = |(name, numbers, _): &&(&str, &[i64], Language)| match language {
         Value::String(text) => text == name || text.parse().is_ok_and(|number| numbers.contains(&number)),
         number => number.as_i64().is_some_and(|number| numbers.contains(&number)),
     };
-    if LANGUAGES.iter().any(is_known) {
-        return Ok(());
+    if let Some((_, _, language)) = LANGUAGES.iter().find(is_meant) {
+        return Ok(*language);
     }
     let language = match language {
         Value::String(text) => text.clone(),
@@ -79,7 +81,7 @@ fn check_language(language: &Value) -> Result<(), ApiError> {
     };
     Err(ApiError::bad_request(format!(
         "The Full Text Policy contains an unsupported Language: {language}. Supported languages are: {}.",
-        LANGUAGES.map(|(name, _)| name).join(", ")
+        LANGUAGES.map(|(name, _, _)| name).join(", ")
     )))
 }
 
@@ -94,15 +96,15 @@ mod tests {
         for language in
             [json!("en-US"), json!("pt-PT"), json!(1033), json!("1033"), json!(2070), json!("1031")]
         {
-            assert!(check_language(&language).is_ok(), "{language}");
+            assert!(language_of(&language).is_ok(), "{language}");
         }
         for language in [json!("en-us"), json!("xx-XX"), json!(1), json!("1053"), json!("")] {
-            let error = check_language(&language).unwrap_err();
+            let error = language_of(&language).unwrap_err();
             assert_eq!(error.status, 400, "{language}");
             assert!(error.message.starts_with("The Full Text Policy contains an unsupported Language: "));
         }
         for language in [json!(null), json!([1033]), json!(true)] {
-            assert_eq!(check_language(&language).unwrap_err().status, 400, "{language}");
+            assert_eq!(language_of(&language).unwrap_err().status, 400, "{language}");
         }
     }
 }

@@ -85,7 +85,8 @@ impl Request {
                 Fingerprint::resumable(fingerprint(text.as_bytes()), whole)
             }
         };
-        let plan = query.bind_with(&parameters, &surroundings.computed).map_err(refused)?;
+        let plan =
+            query.bind_with(&parameters, &surroundings.computed, &surroundings.settings).map_err(refused)?;
         Ok(Self { query, plan, settings: surroundings.settings, fingerprint })
     }
 }

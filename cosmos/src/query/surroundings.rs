@@ -1,10 +1,10 @@
 //! What a container says that changes the meaning of a query: computed properties, the distance of its vectors,
-//! the shape of its space.
+//! the languages of its texts, the shape of its space.
 
 use mayfly_engine::Container;
 use mayfly_sql::{
     ComputedProperty, Settings,
-    context::{Embedding, Space},
+    context::{Embedding, Languages, Space},
 };
 use mayfly_value::path::Path;
 use serde_json::{Map, Value};
@@ -24,7 +24,11 @@ impl Surroundings {
         let others = &container.definition().others;
         Self {
             computed: computed(others),
-            settings: Settings { space: space(others), embeddings: embeddings(container) },
+            settings: Settings {
+                space: space(others),
+                embeddings: embeddings(container),
+                languages: languages(container),
+            },
         }
     }
 }
@@ -44,6 +48,14 @@ fn space(others: &Map<String, Value>) -> Space {
         Some(kind) if kind.eq_ignore_ascii_case("geometry") => Space::Geometry,
         _ => Space::Geography,
     }
+}
+
+/// A container of the other API, and one whose policy an older version read, has English texts only.
+fn languages(container: &Container) -> Languages {
+    let languages = &container.definition().indexing.languages;
+    let path = |path: &str| Some(Path::parse(path).ok()?.segments().to_vec());
+    let by_path = languages.by_path.iter().filter_map(|(text, language)| Some((path(text)?, *language)));
+    Languages { default: languages.default, by_path: by_path.collect() }
 }
 
 fn embeddings(container: &Container) -> Vec<Embedding> {

@@ -1,6 +1,7 @@
 //! Answers that an SDK builds on: the requests are written as SDKs send them, the answers are as the service
 //! gives them.
 
+use mayfly_value::json::JsonLimits;
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -302,4 +303,47 @@ async fn rows_that_an_offset_leaves_out_make_no_pages() {
     let last =
         account.query("SELECT * FROM c OFFSET 15 LIMIT 5", &[(PAGE, "3"), (CONTINUATION, token)]).await;
     assert_eq!((last.json()["_count"].clone(), last.header(CONTINUATION)), (json!(2), ""));
+}
+
+/// The names of an object's members, in their order.
+fn names(text: &[u8]) -> Vec<String> {
+    let document = mayfly_value::json::parse_document(text, JsonLimits::default()).unwrap();
+    document.iter().map(|member| member.unwrap().0.as_str().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_the_server_adds_keeps_its_place_when_an_item_is_sent_back() {
+    const ADDED: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+    let account = with_container().await;
+    let created = account.item(json!({ "id": "a", "pk": "a", "n": 1 })).await.ok();
+    assert_eq!(names(&created.body), [&["id", "n", "pk"][..], &ADDED].concat());
+    // A client adds a property to what it has read.
+    let text = String::from_utf8(created.body.to_vec()).unwrap();
+    let sent = text.trim_end_matches('}').to_owned() + ",\"z\":[1]}";
+    let replaced = account.send("PUT", "/dbs/db/colls/c/docs/a", &[KEY], sent).await.ok();
+    let whole = [&["id", "n", "pk"][..], &ADDED, &["z"]].concat();
+    assert_eq!(names(&replaced.body), whole);
+    let own = |answer: &Answer| (answer.json()["_etag"].clone(), answer.json()["_rid"].clone());
+    assert_eq!(own(&replaced), (json!(replaced.header("etag")), own(&created).1));
+    let read = account.get("/dbs/db/colls/c/docs/a", &[KEY]).await.ok();
+    assert_eq!(read.body, replaced.body);
+    let text = String::from_utf8(read.body.to_vec()).unwrap();
+    for query in ["SELECT * FROM c", "SELECT VALUE c FROM c ORDER BY c.n", "SELECT DISTINCT VALUE c FROM c"] {
+        let answer = ask(&account, query, json!([]), &[]).await.ok();
+        assert!(String::from_utf8_lossy(&answer.body).contains(&text), "{query}: {:?}", answer.body);
+    }
+    let feed = account.get(ITEMS, &[("a-im", "Incremental Feed"), (RANGE, "0")]).await.ok();
+    assert!(String::from_utf8_lossy(&feed.body).contains(text.trim_end_matches('}')), "{:?}", feed.body);
+    for (filter, ids) in
+        [("IS_NULL(c._etag)", json!([])), ("c._etag = @e", json!(["a"])), ("c.z[0] = 1", json!(["a"]))]
+    {
+        let query = format!("SELECT VALUE c.id FROM c WHERE {filter}");
+        let parameters = json!([{ "name": "@e", "value": read.header("etag") }]);
+        assert_eq!(ask(&account, &query, parameters, &[]).await.ok().json()["Documents"], ids, "{filter}");
+    }
+    // What is sent back as it is, and what was never whole, comes as ever.
+    let again = account.send("PUT", "/dbs/db/colls/c/docs/a", &[KEY], text).await.ok();
+    assert_eq!(names(&again.body), whole);
+    let part = json!({ "id": "b", "_etag": "x", "pk": "a" });
+    assert_eq!(names(&account.item(part).await.ok().body), [&["id", "pk"][..], &ADDED].concat());
 }

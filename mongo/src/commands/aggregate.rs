@@ -14,6 +14,7 @@ use crate::{
     call::{Call, integer},
     counting::Counting,
     cursor::{Cursor, Kept},
+    disclosed::Metadata,
     error::MongoError,
     expression::with_field,
     failure::{Failure, Result},
@@ -200,6 +201,7 @@ async fn run_pipeline(
     let txn = call.view()?;
     let mut query = Query::new(collection, filter, surroundings.clone(), txn);
     query.hint = hint;
+    query.asked = Metadata::asked_in(RawBsonRef::Array(&rest));
     if let Some(counting) = Counting::of(&rest)?.filter(|_| reads && near.is_none()) {
         return counting.run(query, call).await;
     }
@@ -259,7 +261,7 @@ async fn run_pipeline(
                     if execution.is_done() {
                         break;
                     }
-                    let metadata = tells.then(|| source.metadata(&found.document)).flatten();
+                    let metadata = if tells { source.metadata(&found.document)? } else { None };
                     let from = source.provenance(&found);
                     match (&near, metadata) {
                         (None, None) => execution.push_ref(&found.document, from)?,

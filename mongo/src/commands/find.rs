@@ -10,7 +10,7 @@ use crate::{
     call::{Call, integer, wrong_type},
     capped::{Tail, is_capped},
     cursor::Cursor,
-    disclosed::Disclosed,
+    disclosed::{Disclosed, Metadata},
     failure::{Failure, Result},
     filter::Filter,
     filtering::Surroundings,
@@ -98,6 +98,9 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
         let message = "error processing query: tailable cursor requested on non capped collection";
         return Err(Failure::bad_value(message));
     }
+    if call.flag("tailable")? && call.flag("singleBatch")? {
+        return Err(Failure::bad_value("cannot use tailable option with the 'singleBatch' option"));
+    }
     if call.flag("awaitData")? && !call.flag("tailable")? {
         return Err(Failure::new(9, "Cannot set 'awaitData' without also setting 'tailable'"));
     }
@@ -123,6 +126,12 @@ pub async fn query_of(call: &Call<'_>, name: &str) -> Result<Query> {
     query.bounds = bounds;
     query.hint = hint;
     query.disclosed = disclosed(call, &query)?;
+    if let Some(projection) = call.document("projection")? {
+        query.asked = Metadata::asked_in(RawBsonRef::Document(projection));
+        if query.asked.sort_key && query.sort.is_none() {
+            return Err(Failure::bad_value("query requires sort key metadata, but it is not available"));
+        }
+    }
     Ok(query)
 }
 

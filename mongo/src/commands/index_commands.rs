@@ -351,6 +351,10 @@ pub async fn modify(call: &Call<'_>) -> Result<RawDocumentBuf> {
     let collection = namespace::seen(call, &call.db, name).ok_or_else(|| not_found(&call.db, name))?;
     let (mut answer, mut asked, mut index_before) = (Document::new(), Document::new(), None);
     check_command("collMod", &call.request.body, MODIFY_ARGUMENTS)?;
+    if call.flag("dryRun")? {
+        let message = "dry run mode requires an index modification with unique: true.";
+        return Err(Failure::new(72, message));
+    }
     if let Some(index) = call.document("index")? {
         let given = Document::try_from(index)?.into_iter().filter(|(_, value)| *value != Bson::Null);
         let mut index: Document = given.collect();
@@ -465,12 +469,19 @@ async fn modify_index(
     let spec_of = |rule: &mayfly_engine::collection::IndexRule| {
         Document::from_reader(rule.spec.as_slice()).unwrap_or_default()
     };
-    let found = rules.iter().find(|rule| match (by_name, by_key) {
+    let mut found = rules.iter().filter(|rule| match (by_name, by_key) {
         (Some(name), _) => rule.name == name,
         (_, Some(key)) => spec_of(rule).get_document("key").is_ok_and(|other| indexes::same_key(other, key)),
         _ => false,
     });
-    let mut rule = found.cloned().ok_or_else(|| {
+    let rule = found.next();
+    let several = 1 + found.count();
+    if several > 1 {
+        let key = by_key.map(Document::to_string).unwrap_or_default();
+        let message = format!("index keyPattern {key} matches {several} indexes, must use index name.");
+        return Err(Failure::new(181, message));
+    }
+    let mut rule = rule.cloned().ok_or_else(|| {
         let wanted =
             by_name.map_or_else(|| by_key.map_or_else(String::new, Document::to_string), str::to_owned);
         Failure::new(27, format!("cannot find index {wanted} for ns {}", collection.namespace()))
@@ -510,8 +521,12 @@ async fn modify_index(
         ttl = Some(seconds);
     }
     if let Ok(hidden) = asked.get_bool("hidden") {
-        answer.insert("hidden_old", spec.get_bool("hidden").unwrap_or(false));
-        answer.insert("hidden_new", hidden);
+        let before = spec.get_bool("hidden").unwrap_or(false);
+        // What is so already is not told.
+        if hidden != before {
+            answer.insert("hidden_old", before);
+            answer.insert("hidden_new", hidden);
+        }
         match hidden {
             true => spec.insert("hidden", true),
             false => spec.remove("hidden"),

@@ -1,6 +1,7 @@
 //! Exponentials and logarithms of decimals, by series over exact integers scaled by a power of ten.
 //!
-//! 60 digits are carried and 34 kept. Sines and their relatives are not here: an expression that asks for one
+//! 120 digits are carried and 34 kept: near 1 a logarithm begins 33 digits after the point, and a power of a large number
+//! needs as many more digits of its logarithm as it has before the point. Sines and their relatives are not here: an expression that asks for one
 //! of a decimal is refused.
 
 use num_bigint::BigInt;
@@ -8,7 +9,7 @@ use num_bigint::BigInt;
 use super::{BigUint, Decimal, ten_to};
 
 /// Digits carried after the point.
-const SCALE: u64 = 60;
+const SCALE: u64 = 120;
 
 fn one() -> BigInt {
     BigInt::from(ten_to(SCALE))
@@ -56,22 +57,42 @@ fn ln_ten() -> BigInt {
     ln_scaled(&(one() * 10_u32))
 }
 
+/// Beyond this power of e there is no decimal, large or small.
+const EXPONENT_MAX: f64 = 15_000.0;
+
+/// e to a scaled power.
+fn exp_of(argument: &BigInt) -> Decimal {
+    let (one, ln_ten) = (one(), ln_ten());
+    // e^x = 10^k · e^r with |r| below ln 10.
+    let tens = argument / &ln_ten;
+    let rest = argument - &tens * &ln_ten;
+    let (mut term, mut sum, mut n) = (one.clone(), one.clone(), 1_u32);
+    while term != BigInt::ZERO {
+        term = term * &rest / &one / n;
+        sum += &term;
+        n += 1;
+    }
+    unscaled(&sum, i64::try_from(tens).unwrap_or(0))
+}
+
 impl Decimal {
     /// The natural logarithm of a positive number.
     pub(crate) fn ln(self) -> Decimal {
         match self {
             Decimal::Infinite { negative: false } => self,
-            Decimal::Finite { negative: false, coefficient, exponent } if coefficient > 0 => {
-                if coefficient == 1 && exponent == 0 {
-                    return Decimal::ZERO;
-                }
-                let shift = coefficient.to_string().len() as i32 - 1;
-                let mantissa = Decimal::Finite { negative: false, coefficient, exponent: -shift };
-                let Some(mantissa) = scaled(mantissa) else { return Decimal::NaN };
-                unscaled(&(ln_scaled(&mantissa) + ln_ten() * (exponent + shift)), 0)
-            }
-            _ => Decimal::NaN,
+            Decimal::Finite { coefficient: 1, exponent: 0, negative: false } => Decimal::ZERO,
+            _ => self.scaled_ln().map_or(Decimal::NaN, |ln| unscaled(&ln, 0)),
         }
+    }
+
+    /// The natural logarithm of a finite number above zero, with all digits that are carried.
+    fn scaled_ln(self) -> Option<BigInt> {
+        let Decimal::Finite { negative: false, coefficient: coefficient @ 1.., exponent } = self else {
+            return None;
+        };
+        let shift = coefficient.to_string().len() as i32 - 1;
+        let mantissa = scaled(Decimal::Finite { negative: false, coefficient, exponent: -shift })?;
+        Some(ln_scaled(&mantissa) + ln_ten() * (exponent + shift))
     }
 
     /// The logarithm to base ten of a positive number; exact for powers of ten.
@@ -82,7 +103,10 @@ impl Decimal {
                 return Decimal::from_i64(i64::from(exponent) + text.len() as i64 - 1);
             }
         }
-        self.ln().divide(unscaled(&ln_ten(), 0))
+        match self.scaled_ln() {
+            Some(ln) => unscaled(&(ln * one() / ln_ten()), 0),
+            None => self.ln(),
+        }
     }
 
     /// e to this power.
@@ -93,21 +117,10 @@ impl Decimal {
             Decimal::Infinite { negative: false } => self,
             Decimal::Finite { coefficient: 0, .. } => Decimal::from_i64(1),
             Decimal::Finite { negative, .. } => {
-                if self.abs().to_f64() > 15_000.0 {
+                if self.abs().to_f64() > EXPONENT_MAX {
                     return if negative { Decimal::ZERO } else { Decimal::Infinite { negative: false } };
                 }
-                let Some(argument) = scaled(self) else { return Decimal::NaN };
-                let (one, ln_ten) = (one(), ln_ten());
-                // e^x = 10^k · e^r with |r| below ln 10.
-                let tens = &argument / &ln_ten;
-                let rest = &argument - &tens * &ln_ten;
-                let (mut term, mut sum, mut n) = (one.clone(), one.clone(), 1_u32);
-                while term != BigInt::ZERO {
-                    term = term * &rest / &one / n;
-                    sum += &term;
-                    n += 1;
-                }
-                unscaled(&sum, i64::try_from(tens).unwrap_or(0))
+                scaled(self).map_or(Decimal::NaN, |argument| exp_of(&argument))
             }
         }
     }
@@ -127,7 +140,13 @@ impl Decimal {
         if self.is_zero() {
             return if power.is_negative() { Decimal::Infinite { negative: false } } else { Decimal::ZERO };
         }
-        self.ln().multiply(power).exp()
+        let exponent = self.ln().multiply(power);
+        let is_small = exponent.abs().to_f64() <= EXPONENT_MAX;
+        match (self.scaled_ln(), scaled(power)) {
+            // What the logarithm loses by being rounded, the power would lose many times over.
+            (Some(ln), Some(power)) if is_small => exp_of(&(ln * power / one())),
+            _ => exponent.exp(),
+        }
     }
 }
 

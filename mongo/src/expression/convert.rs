@@ -317,7 +317,7 @@ fn to_date(value: Ref<'_>) -> Result<Value> {
     let millis = match value {
         Ref::String(text) => parse_free(text, &Zone::UTC)?,
         Ref::DateTime(_) => return Ok(value.into()),
-        Ref::ObjectId(id) => id.timestamp().timestamp_millis(),
+        Ref::ObjectId(id) => id_millis(id),
         Ref::Timestamp(value) => i64::from(value.time) * 1000,
         Ref::Int64(millis) => millis,
         Ref::Double(millis) if (-9.223_372_036_854_775e18..9.223_372_036_854_775e18).contains(&millis) => {
@@ -331,6 +331,12 @@ fn to_date(value: Ref<'_>) -> Result<Value> {
         _ => return unsupported(value, "date"),
     };
     Ok(Value::DateTime(DateTime::from_millis(millis)))
+}
+
+/// When an object id was made. Its seconds have a sign in MongoDB: those after 2038 are before 1970.
+pub(super) fn id_millis(id: ObjectId) -> i64 {
+    let [a, b, c, d, ..] = id.bytes();
+    i64::from(i32::from_be_bytes([a, b, c, d])) * 1000
 }
 
 fn to_text(value: Ref<'_>) -> Result<Value> {
@@ -355,6 +361,30 @@ fn to_uuid(args: &Args<'_>) -> Result<Out> {
         }
         None => Ok(Some(Value::Null)),
     }
+}
+
+/// A double as functions of strings take it, which is as C's `%g` writes it: six digits.
+pub(super) fn short_double_text(value: f64) -> String {
+    const DIGITS: i32 = 6;
+    if value.is_nan() {
+        return "nan".to_string();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_string();
+    }
+    let rounded = format!("{value:.5e}");
+    let (mantissa, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let without_zeros = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    if (-4..DIGITS).contains(&exponent) {
+        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
+        return without_zeros(&format!("{value:.places$}"));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
 }
 
 /// A double as `$toString` writes it: the shortest text, with an exponent where it is long.

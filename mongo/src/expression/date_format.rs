@@ -1,5 +1,7 @@
 //! Dates as text, by formats of percent signs, and text as dates.
 
+use bson::Timestamp;
+
 use super::date_parse::{parse_format, parse_free};
 use super::dates::{ZoneExpr, date, eval_millis};
 use super::parse::{object_operand, parse_expression};
@@ -34,8 +36,12 @@ pub(crate) fn iso(millis: i64) -> Result<String> {
 }
 
 /// How a timestamp becomes text.
-pub(super) fn plain(millis: i64) -> String {
-    format(millis, "%b %d %H:%M:%S:%L", &Zone::UTC).unwrap_or_default()
+pub(super) fn stamp(value: Timestamp) -> Result<String> {
+    let millis = i64::from(value.time) * 1000;
+    let part = |pattern| format(millis, pattern, &Zone::UTC);
+    let day = part("%d")?;
+    let day = day.trim_start_matches('0');
+    Ok(format!("{} {day:>2} {}:{}", part("%b")?, part("%H:%M:%S")?, value.increment))
 }
 
 /// Writes a date by a format.

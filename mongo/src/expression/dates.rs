@@ -38,7 +38,7 @@ pub(super) fn millis(value: Option<Ref<'_>>) -> Result<Option<i64>> {
         value if is_nullish(value) => Ok(None),
         Some(Ref::DateTime(date)) => Ok(Some(date.timestamp_millis())),
         Some(Ref::Timestamp(value)) => Ok(Some(i64::from(value.time) * 1000)),
-        Some(Ref::ObjectId(id)) => Ok(Some(id.timestamp().timestamp_millis())),
+        Some(Ref::ObjectId(id)) => Ok(Some(super::convert::id_millis(id))),
         other => bail!(16006, "can't convert from BSON type {} to Date", other.map_or("missing", type_name)),
     }
 }

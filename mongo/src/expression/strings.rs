@@ -58,10 +58,10 @@ pub(super) fn coerce(name: &str, value: Option<Ref<'_>>) -> Result<String> {
         Some(Ref::String(text) | Ref::Symbol(text) | Ref::JavaScriptCode(text)) => text.to_string(),
         Some(Ref::Int32(value)) => value.to_string(),
         Some(Ref::Int64(value)) => value.to_string(),
-        Some(Ref::Double(value)) => super::convert::double_text(value),
+        Some(Ref::Double(value)) => super::convert::short_double_text(value),
         Some(Ref::Decimal128(value)) => value.to_string(),
         Some(Ref::DateTime(date)) => super::date_format::iso(date.timestamp_millis())?,
-        Some(Ref::Timestamp(value)) => super::date_format::plain(i64::from(value.time) * 1000),
+        Some(Ref::Timestamp(value)) => super::date_format::stamp(value)?,
         other => bail!(16007, "can't convert from BSON type {} to String in {name}", type_name_opt(other)),
     })
 }

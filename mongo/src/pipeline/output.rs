@@ -1,5 +1,7 @@
 //! `$merge` and `$out`: what is to be done with the documents. Doing it is left to the caller.
 
+use std::sync::Arc;
+
 use super::{Parsed, Pipeline, Place, StageDefinition, options};
 use crate::error::{BAD_VALUE, Result, TYPE_MISMATCH, bail};
 use crate::expression::{Expression, Names};
@@ -14,7 +16,7 @@ pub(super) const STAGES: &[StageDefinition] = &[
 #[derive(Debug)]
 pub enum Effect {
     /// Write them into a collection, one by one.
-    Merge(Merge),
+    Merge(Arc<Merge>),
     /// Replace a collection by them.
     Out(Out),
 }
@@ -115,7 +117,7 @@ fn out(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
 fn merge(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     check_last(name, place)?;
     if let Ref::String(collection) = operand {
-        return Ok(effect((None, collection.to_string())));
+        return Ok(effect(merge_of((None, collection.to_string()))));
     }
     let Ref::Document(_) = operand else {
         bail!(TYPE_MISMATCH, "$merge only supports a string or object argument, not {}", type_name(operand));
@@ -128,53 +130,52 @@ fn merge(name: &str, operand: Ref<'_>, place: Place<'_>) -> Result<Parsed> {
     let Some(into) = field(object, "into") else {
         bail!(crate::error::MISSING_FIELD, "BSON field '$merge.into' is missing but a required field");
     };
-    let Parsed::Effect(mut parsed) = effect(namespace(name, into)?) else {
-        bail!(1, "$merge makes an effect")
-    };
-    if let Effect::Merge(merge) = &mut *parsed {
-        if let Some(on) = field(object, "on") {
-            merge.on = fields_of(on)?;
-        }
-        let mut names = place.names.clone();
-        if let Some(lets) = field(object, "let") {
-            merge.variables = super::lookup::variables(lets, place.names)?;
-            names.0.extend(merge.variables.iter().map(|(name, _)| name.clone()));
-        } else {
-            names.0.push("new".to_string());
-        }
-        merge.when_matched = when_matched(field(object, "whenMatched"), &names)?;
-        merge.when_not_matched = match field(object, "whenNotMatched") {
-            None | Some(Ref::String("insert")) => WhenNotMatched::Insert,
-            Some(Ref::String("discard")) => WhenNotMatched::Discard,
-            Some(Ref::String("fail")) => WhenNotMatched::Fail,
-            Some(Ref::String(other)) => bail!(
-                BAD_VALUE,
-                "Enumeration value '{other}' for field 'whenNotMatched' is not a valid value."
-            ),
-            Some(_) => bail!(
-                TYPE_MISMATCH,
-                "BSON field '$merge.whenNotMatched' is the wrong type, expected type 'string'"
-            ),
-        };
-        // Nothing, or nothing but failures, would come of these.
-        if matches!(merge.when_matched, WhenMatched::KeepExisting | WhenMatched::Fail)
-            && !matches!(merge.when_not_matched, WhenNotMatched::Insert)
-        {
-            bail!(51181, "Combination of $merge modes 'whenMatched' and 'whenNotMatched' is not supported");
-        }
+    let mut merge = merge_of(namespace(name, into)?);
+    if let Some(on) = field(object, "on") {
+        merge.on = fields_of(on)?;
     }
-    Ok(Parsed::Effect(parsed))
+    let mut names = place.names.clone();
+    if let Some(lets) = field(object, "let") {
+        merge.variables = super::lookup::variables(lets, place.names)?;
+        names.0.extend(merge.variables.iter().map(|(name, _)| name.clone()));
+    } else {
+        names.0.push("new".to_string());
+    }
+    merge.when_matched = when_matched(field(object, "whenMatched"), &names)?;
+    merge.when_not_matched = match field(object, "whenNotMatched") {
+        None | Some(Ref::String("insert")) => WhenNotMatched::Insert,
+        Some(Ref::String("discard")) => WhenNotMatched::Discard,
+        Some(Ref::String("fail")) => WhenNotMatched::Fail,
+        Some(Ref::String(other)) => {
+            bail!(BAD_VALUE, "Enumeration value '{other}' for field 'whenNotMatched' is not a valid value.")
+        }
+        Some(_) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '$merge.whenNotMatched' is the wrong type, expected type 'string'"
+        ),
+    };
+    // Nothing, or nothing but failures, would come of these.
+    if matches!(merge.when_matched, WhenMatched::KeepExisting | WhenMatched::Fail)
+        && !matches!(merge.when_not_matched, WhenNotMatched::Insert)
+    {
+        bail!(51181, "Combination of $merge modes 'whenMatched' and 'whenNotMatched' is not supported");
+    }
+    Ok(effect(merge))
 }
 
-fn effect((database, collection): (Option<String>, String)) -> Parsed {
-    Parsed::Effect(Box::new(Effect::Merge(Merge {
+fn effect(merge: Merge) -> Parsed {
+    Parsed::Effect(Box::new(Effect::Merge(Arc::new(merge))))
+}
+
+fn merge_of((database, collection): (Option<String>, String)) -> Merge {
+    Merge {
         database,
         collection,
         on: vec!["_id".to_string()],
         when_matched: WhenMatched::Merge,
         when_not_matched: WhenNotMatched::Insert,
         variables: Vec::new(),
-    })))
+    }
 }
 
 fn fields_of(on: Ref<'_>) -> Result<Vec<String>> {

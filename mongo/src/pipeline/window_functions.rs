@@ -115,16 +115,19 @@ pub(super) fn parse_function(
             };
             let make = (definition.parse)(name, operand, names)?;
             let window = window.unwrap_or(Window::WHOLE);
-            Ok(Box::new(move |part| accumulated(part, &window, &make)))
+            let is_deviation = name.starts_with("$stdDev");
+            Ok(Box::new(move |part| accumulated(part, &window, &make, is_deviation)))
         }
     }
 }
 
-/// An accumulator over each window. A window that only grows is added to, others begin anew.
+/// An accumulator over each window. A window that only grows is added to, others begin anew. Where one moves, a deviation
+/// that is no number is null, as in MongoDB.
 fn accumulated(
     part: &Part<'_>,
     window: &Window,
     make: &super::accumulators::Maker,
+    is_deviation: bool,
 ) -> Result<Vec<Option<Value>>> {
     let context = part.run.context;
     let grows = matches!(window, Window::Documents(Bound::Unbounded, _));
@@ -145,7 +148,10 @@ fn accumulated(
         for document in part.documents.get(frame).unwrap_or_default() {
             fresh.add(&mut Env::new(document, context))?;
         }
-        column.push(Some(fresh.value(context)?));
+        column.push(Some(match fresh.value(context)? {
+            Value::Double(number) if is_deviation && number.is_nan() => Value::Null,
+            value => value,
+        }));
     }
     Ok(column)
 }

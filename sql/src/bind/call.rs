@@ -1,5 +1,7 @@
 //! Calls: built-in functions, aggregates and functions of the user.
 
+use mayfly_value::text::Language;
+
 use super::Binder;
 use super::scope::{Phase, contains, is_aggregate, is_subquery};
 use crate::aggregate::Aggregate;
@@ -41,7 +43,17 @@ impl Binder<'_> {
             let path = args.iter().take(2).find_map(|arg| self.property_path(arg));
             return Ok(Bound::VectorDistance { function, args, path });
         }
+        if function.family == Family::FullText {
+            let language = self.language_of(args.first());
+            return Ok(Bound::FullText { function, args, language });
+        }
         Ok(Bound::Call { function, args })
+    }
+
+    /// The language of a text.
+    pub(super) fn language_of(&self, text: Option<&Bound>) -> Language {
+        let path = text.and_then(|text| self.property_path(text));
+        self.settings.languages.of(path.as_deref())
     }
 
     /// The names on the way from the document to what an expression reads.

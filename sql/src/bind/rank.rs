@@ -76,7 +76,9 @@ impl Binder<'_> {
         match call_of(expr) {
             Some(call) if is(call, "FULLTEXTSCORE") => match call.args.as_slice() {
                 [text, terms @ ..] if !terms.is_empty() => {
-                    Ok(Score::Text { text: self.expr(text)?, terms: self.all(terms)? })
+                    let text = self.expr(text)?;
+                    let language = self.language_of(Some(&text));
+                    Ok(Score::Text { text, terms: self.all(terms)?, language })
                 }
                 _ => Err(wrong_count("FULLTEXTSCORE", 2, None, expr.span)),
             },

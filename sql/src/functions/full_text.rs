@@ -2,34 +2,34 @@
 //!
 //! These functions work on any text by reading it; where there is an index of words, `search.rs` and the hints say
 //! what it is asked for. A term is text, matched as a phrase, or an
-//! object `{"term": ..., "distance": 1}` that forgives that many wrong letters per word. All text is analysed as
-//! English.
+//! object `{"term": ..., "distance": 1}` that forgives that many wrong letters per word. Words are those of the
+//! language that the container's policy names for the path of the text.
 
 use std::sync::Arc;
 
-use mayfly_value::text::{Occurrences, Totals, Word, occurrences, words};
+use mayfly_value::text::{Language, Occurrences, Totals, Word, occurrences, words};
 
-use super::{Args, Family, Function, PlainRun};
+use super::{Args, Family, Function};
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    text(
+    Function::of_words(
         "FULLTEXTCONTAINS",
         Args::exactly(2),
         "FULLTEXTCONTAINS(s, term)",
         "Whether the text holds the word or phrase.",
         contains_all,
     ),
-    text(
+    Function::of_words(
         "FULLTEXTCONTAINSALL",
         Args::at_least(2),
         "FULLTEXTCONTAINSALL(s, term1 [, ...])",
         "Whether the text holds every term.",
         contains_all,
     ),
-    text(
+    Function::of_words(
         "FULLTEXTCONTAINSANY",
         Args::at_least(2),
         "FULLTEXTCONTAINSANY(s, term1 [, ...])",
@@ -48,14 +48,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "Several rankings fused into one; only in ORDER BY RANK.",
         rrf,
     ),
-    text(
+    Function::of_words(
         "_FULLTEXTSCORE",
         Args::exactly(5),
         "_FULLTEXTSCORE(s, terms, documents, words, hits)",
         "FULLTEXTSCORE with the statistics a client gathered.",
         score_with_statistics,
     ),
-    text(
+    Function::of_words(
         "_FULLTEXTWORDCOUNT",
         Args::exactly(1),
         "_FULLTEXTWORDCOUNT(s)",
@@ -63,16 +63,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         word_count,
     ),
 ];
-
-const fn text(
-    name: &'static str,
-    args: Args,
-    signature: &'static str,
-    help: &'static str,
-    run: PlainRun,
-) -> Function {
-    Function::new(name, Family::FullText, args, signature, help, run)
-}
 
 const fn rank(
     name: &'static str,
@@ -93,7 +83,7 @@ impl Term {
     /// The most wrong letters a term may forgive.
     const EDITS_MAX: i64 = 2;
 
-    fn of(context: &Context<'_>, value: &Value<'_>) -> Option<Term> {
+    fn of(language: Language, context: &Context<'_>, value: &Value<'_>) -> Option<Term> {
         let (text, edits) = match value {
             Value::String(_) => (value.borrow(), 0),
             Value::Object(object) => (object.get("term"), object.get("distance").as_i64()?),
@@ -103,7 +93,13 @@ impl Term {
             return None;
         }
         let text = text.as_str()?;
-        Some(Term { phrase: context.cached(text, || words(text)), edits: edits as usize })
+        let make = || words(text, language);
+        let phrase = match language {
+            Language::English => context.cached(text, make),
+            // The same text is other words elsewhere.
+            _ => context.cached(&format!("{language:?}\u{0}{text}"), make),
+        };
+        Some(Term { phrase, edits: edits as usize })
     }
 
     fn occurrences(&self, words: &[Word]) -> usize {
@@ -112,20 +108,20 @@ impl Term {
 }
 
 /// The words of the text and the terms; None if one of them is not text.
-fn parsed(context: &Context<'_>, args: &[Value<'_>]) -> Option<(Vec<Word>, Vec<Term>)> {
+fn parsed(language: Language, context: &Context<'_>, args: &[Value<'_>]) -> Option<(Vec<Word>, Vec<Term>)> {
     let (text, terms) = args.split_first()?;
-    let terms = terms.iter().map(|term| Term::of(context, term)).collect::<Option<_>>()?;
-    Some((words(text.as_str()?), terms))
+    let terms = terms.iter().map(|term| Term::of(language, context, term)).collect::<Option<_>>()?;
+    Some((words(text.as_str()?, language), terms))
 }
 
 /// A term without words (only stop words, or nothing) is found nowhere.
-fn contains_all<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
-    let found = parsed(context, args);
+fn contains_all<'a>(language: Language, context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+    let found = parsed(language, context, args);
     found.map(|(words, terms)| terms.iter().all(|term| term.occurrences(&words) > 0)).into()
 }
 
-fn contains_any<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
-    let found = parsed(context, args);
+fn contains_any<'a>(language: Language, context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+    let found = parsed(language, context, args);
     found.map(|(words, terms)| terms.iter().any(|term| term.occurrences(&words) > 0)).into()
 }
 
@@ -137,18 +133,18 @@ fn rrf<'a>(_: &Context<'_>, _: &[Value<'a>]) -> Result<Value<'a>, EvalError> {
     Err(EvalError::Unsupported { feature: "RRF outside of ORDER BY RANK".to_owned() })
 }
 
-fn word_count<'a>(_: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+fn word_count<'a>(language: Language, _: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
     let [Value::String(text)] = args else { return Value::Undefined };
-    Value::Int(words(text).len() as i64)
+    Value::Int(words(text, language).len() as i64)
 }
 
-fn score_with_statistics<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
+fn score_with_statistics<'a>(language: Language, context: &Context<'_>, args: &[Value<'a>]) -> Value<'a> {
     let [text, Value::Array(terms), documents, all_words, Value::Array(hits)] = args else {
         return Value::Undefined;
     };
     let arguments: Vec<Value<'_>> = std::iter::once(text.clone()).chain(terms.iter()).collect();
     let hits: Option<Vec<f64>> = hits.iter().map(|count| count.as_f64()).collect();
-    let (Some((words, terms)), Some(hits)) = (parsed(context, &arguments), hits) else {
+    let (Some((words, terms)), Some(hits)) = (parsed(language, context, &arguments), hits) else {
         return Value::Undefined;
     };
     let (Some(documents), Some(all_words)) = (documents.as_f64(), all_words.as_f64()) else {
@@ -163,14 +159,14 @@ fn score_with_statistics<'a>(context: &Context<'_>, args: &[Value<'a>]) -> Value
 }
 
 /// The stems of a term that an index of words can find: one that forgives nothing. None if it is no such term.
-pub(crate) fn stems(term: &Value<'_>) -> Option<Vec<String>> {
+pub(crate) fn stems(term: &Value<'_>, language: Language) -> Option<Vec<String>> {
     let (text, edits) = match term {
         Value::String(_) => (term.borrow(), 0),
         Value::Object(object) => (object.get("term"), object.get("distance").as_i64()?),
         _ => return None,
     };
     (edits == 0).then_some(())?;
-    Some(words(text.as_str()?).into_iter().map(|word| word.stem).collect())
+    Some(words(text.as_str()?, language).into_iter().map(|word| word.stem).collect())
 }
 
 #[cfg(test)]

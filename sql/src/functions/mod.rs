@@ -37,6 +37,8 @@ pub(crate) mod vector;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use mayfly_value::text::Language;
+
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::value::Value;
@@ -96,6 +98,9 @@ pub type PlainRun = for<'a> fn(&Context<'_>, &[Value<'a>]) -> Value<'a>;
 /// Code that may fail the query.
 pub type FallibleRun = for<'a> fn(&Context<'_>, &[Value<'a>]) -> Result<Value<'a>, EvalError>;
 
+/// Code that looks at the words of texts.
+pub type WordsRun = for<'a> fn(Language, &Context<'_>, &[Value<'a>]) -> Value<'a>;
+
 /// The code of a function.
 #[derive(Debug, Clone, Copy)]
 pub enum Run {
@@ -103,6 +108,8 @@ pub enum Run {
     Plain(PlainRun),
     /// May fail the whole query.
     Fallible(FallibleRun),
+    /// Looks at words, which depend on the language.
+    Words(WordsRun),
 }
 
 /// How many arguments a function takes.
@@ -192,6 +199,18 @@ impl Function {
         Function { run: Run::Fallible(run), ..function }
     }
 
+    /// A function of the words of texts. Undefined arguments make it undefined.
+    pub const fn of_words(
+        name: &'static str,
+        args: Args,
+        signature: &'static str,
+        help: &'static str,
+        run: WordsRun,
+    ) -> Function {
+        let function = Function::new(name, Family::FullText, args, signature, help, nothing);
+        Function { run: Run::Words(run), ..function }
+    }
+
     /// The same, and it runs even if arguments are undefined.
     pub const fn sees_undefined(self) -> Function {
         Function { sees_undefined: true, ..self }
@@ -233,12 +252,23 @@ impl Function {
 
     /// Applies the function to arguments whose count was checked.
     pub fn call<'a>(&self, context: &Context<'_>, args: &[Value<'a>]) -> Result<Value<'a>, EvalError> {
+        self.call_in(Language::default(), context, args)
+    }
+
+    /// The same, where texts are of a language.
+    pub fn call_in<'a>(
+        &self,
+        language: Language,
+        context: &Context<'_>,
+        args: &[Value<'a>],
+    ) -> Result<Value<'a>, EvalError> {
         if !self.sees_undefined && args.iter().any(|arg| !arg.is_defined()) {
             return Ok(Value::Undefined);
         }
         match self.run {
             Run::Plain(run) => Ok(run(context, args)),
             Run::Fallible(run) => run(context, args),
+            Run::Words(run) => Ok(run(language, context, args)),
         }
     }
 }

@@ -63,7 +63,9 @@ impl Finder<'_> {
                 };
                 pattern && self.reads(value, reads)
             }
-            Bound::Call { args, .. } => args.iter().all(|arg| self.reads(arg, reads)),
+            Bound::Call { args, .. } | Bound::FullText { args, .. } => {
+                args.iter().all(|arg| self.reads(arg, reads))
+            }
             // Whatever the name stands for is read where it is given.
             Bound::Let { parts, .. } => parts.iter().all(|part| self.reads(part, reads)),
             // Both may look at more than their arguments.

@@ -1,5 +1,7 @@
 //! Which words a document must have for a filter to let it through.
 
+use mayfly_value::text::Language;
+
 use super::Finder;
 use crate::functions::full_text::stems;
 use crate::plan::{Bound, PathStep};
@@ -18,11 +20,11 @@ impl Finder<'_> {
     pub(super) fn words(&self, bound: &Bound, hints: &mut Vec<WordHint>) {
         match bound {
             Bound::And(operands) => operands.iter().for_each(|operand| self.words(operand, hints)),
-            Bound::Call { function, args } => {
+            Bound::FullText { function, args, language } => {
                 if let Some((text, terms)) = args.split_first()
                     && let Some(path) = self.path(text)
                 {
-                    hints.extend(words_of(function.name, terms).into_iter().map(|any_of| {
+                    hints.extend(words_of(function.name, terms, *language).into_iter().map(|any_of| {
                         let path = path.clone();
                         WordHint { path, any_of }
                     }));
@@ -34,8 +36,8 @@ impl Finder<'_> {
 }
 
 /// What has to be in a text, all at once: of each list one word.
-fn words_of(function: &str, terms: &[Bound]) -> Vec<Vec<String>> {
-    let terms = terms.iter().map(|term| term.constant().and_then(stems));
+fn words_of(function: &str, terms: &[Bound], language: Language) -> Vec<Vec<String>> {
+    let terms = terms.iter().map(|term| term.constant().and_then(|term| stems(term, language)));
     match function {
         // A term that forgives mistakes says nothing here, and neither does one without words.
         "FULLTEXTCONTAINS" | "FULLTEXTCONTAINSALL" => {

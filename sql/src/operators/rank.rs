@@ -11,7 +11,7 @@
 
 use std::cmp::Ordering;
 
-use mayfly_value::text::{Occurrences, Totals};
+use mayfly_value::text::{Language, Occurrences, Totals};
 
 use super::memory::Memory;
 use crate::context::Context;
@@ -42,6 +42,7 @@ pub(crate) struct Ranker<'p> {
 enum Component {
     Text {
         functions: TextFunctions,
+        language: Language,
         terms: Vec<Value<'static>>,
         words: f64,
         hits: Vec<i64>,
@@ -116,16 +117,17 @@ impl<'p> Ranker<'p> {
         self.documents += 1;
         let plan: &'v Rank = self.plan;
         for (score, component) in plan.scores.iter().zip(&mut self.components) {
-            let (Score::Text { text, .. }, Component::Text { functions, terms, words, hits }) =
+            let (Score::Text { text, .. }, Component::Text { functions, language, terms, words, hits }) =
                 (score, component)
             else {
                 continue;
             };
             let text = eval(text, env)?;
-            let count = functions.words.call(env.context, std::slice::from_ref(&text))?;
+            let count = functions.words.call_in(*language, env.context, std::slice::from_ref(&text))?;
             *words += count.as_f64().unwrap_or(0.0);
             for (term, hits) in terms.iter().zip(hits) {
-                let found = functions.contains.call(env.context, &[text.clone(), term.clone()])?;
+                let found =
+                    functions.contains.call_in(*language, env.context, &[text.clone(), term.clone()])?;
                 *hits += i64::from(found.is_true());
             }
         }
@@ -198,7 +200,7 @@ impl Component {
             Score::Vector { distance } => {
                 Ok(Component::Vector { counts_up: distance.counts_up(context.settings) })
             }
-            Score::Text { terms, .. } => {
+            Score::Text { terms, language, .. } => {
                 let find = |name: &str| {
                     let unsupported =
                         || EvalError::Unsupported { feature: "The FullTextScore function".into() };
@@ -211,7 +213,7 @@ impl Component {
                 };
                 let terms = constant_terms(terms)?;
                 let hits = vec![0; terms.len()];
-                Ok(Component::Text { functions, terms, words: 0.0, hits })
+                Ok(Component::Text { functions, language: *language, terms, words: 0.0, hits })
             }
         }
     }
@@ -228,7 +230,7 @@ impl Component {
             Component::Vector { counts_up } => {
                 Ok(input.as_f64().map(|distance| if *counts_up { -distance } else { distance }))
             }
-            Component::Text { functions, terms, words, hits } => {
+            Component::Text { functions, language, terms, words, hits } => {
                 let args = [
                     input.clone(),
                     Value::array(terms.iter().cloned()),
@@ -236,7 +238,7 @@ impl Component {
                     Value::Double(*words),
                     Value::array(hits.iter().map(|hits| Value::Int(*hits))),
                 ];
-                Ok(functions.score.call(context, &args)?.as_f64())
+                Ok(functions.score.call_in(*language, context, &args)?.as_f64())
             }
         }
     }

@@ -21,8 +21,8 @@ pub type Member<'a> = (Cow<'a, str>, Value<'a>);
 pub struct Document<'a> {
     /// What the user stored.
     pub body: &'a RawDocument,
-    /// What the server adds (`_rid`, `_self`, `_etag`, `_attachments`, `_ts`), in the order it is shown, after
-    /// the body. They win over properties of the body with the same name.
+    /// What the server adds (`_rid`, `_self`, `_etag`, `_attachments`, `_ts`), in the order it is shown. They
+    /// win over properties of the body with the same name: they come where the first of these is, or after all.
     pub system: &'a [(&'a str, Value<'a>)],
 }
 
@@ -105,7 +105,9 @@ impl<'a> Object<'a> {
                 let is_own = move |(name, _): &Member<'a>| !system.iter().any(|(known, _)| known == name);
                 let system_members =
                     system.iter().map(|(name, value)| (Cow::Borrowed(*name), value.borrow()));
-                Box::new(raw_members(body).filter(is_own).chain(system_members))
+                let before = raw_members(body).take_while(is_own);
+                let behind = raw_members(body).skip_while(is_own).filter(is_own);
+                Box::new(before.chain(system_members).chain(behind))
             }
             Object::Members(members) => Box::new(members.iter().cloned()),
         }
@@ -113,20 +115,21 @@ impl<'a> Object<'a> {
 
     /// Calls `visit` with each member in order. For whole documents that are written out: nothing is boxed or copied.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&str, &Value<'_>)) {
-        let mut visit_raw = |document: &RawDocument, hidden: &[(&str, Value<'_>)]| {
+        let mut visit_raw = |document: &RawDocument, system: &[(&str, Value<'_>)]| {
+            let mut added = Some(system);
             for (name, value) in document.iter().map_while(Result::ok) {
-                if !hidden.iter().any(|(known, _)| *known == name.as_str()) {
+                if !system.iter().any(|(known, _)| *known == name.as_str()) {
                     visit(name.as_str(), &Value::from_raw(value));
+                } else if let Some(system) = added.take() {
+                    system.iter().for_each(|(name, value)| visit(name, value));
                 }
             }
+            added.unwrap_or_default().iter().for_each(|(name, value)| visit(name, value));
         };
         match self {
             Object::Raw(document) => visit_raw(document, &[]),
             Object::Buf(document) => visit_raw(document, &[]),
-            Object::Document(document) => {
-                visit_raw(document.body, document.system);
-                document.system.iter().for_each(|(name, value)| visit(name, value));
-            }
+            Object::Document(document) => visit_raw(document.body, document.system),
             Object::Members(members) => members.iter().for_each(|(name, value)| visit(name, value)),
         }
     }
@@ -193,8 +196,8 @@ impl<'a> Document<'a> {
 }
 
 impl Document<'_> {
-    /// The document as one: the bytes of the body, then the system properties. Rows that wait to be sorted
-    /// are mostly these, and bytes take far less memory than a tree.
+    /// The document as one: the bytes of the body, and the system properties. Rows that wait to be sorted are
+    /// mostly these, and bytes take far less memory than a tree.
     fn to_bson(self) -> RawDocumentBuf {
         self.extended().unwrap_or_else(|| self.collected())
     }
@@ -240,13 +243,24 @@ impl Document<'_> {
 
     /// The same member by member.
     fn collected(&self) -> RawDocumentBuf {
-        let is_replaced = |name: &str| self.system.iter().any(|(known, _)| *known == name);
-        let kept = self.body.iter().map_while(Result::ok).filter(|(name, _)| !is_replaced(name.as_str()));
-        let mut whole: RawDocumentBuf = kept.collect();
-        for (name, value) in self.system {
-            if let (Ok(name), Some(value)) = (<&CStr>::try_from(*name), value.to_bson()) {
-                whole.append(name, value);
+        let push_added = |whole: &mut RawDocumentBuf| {
+            for (name, value) in self.system {
+                if let (Ok(name), Some(value)) = (<&CStr>::try_from(*name), value.to_bson()) {
+                    whole.append(name, value);
+                }
             }
+        };
+        let is_replaced = |name: &str| self.system.iter().any(|(known, _)| *known == name);
+        let (mut whole, mut is_added) = (RawDocumentBuf::new(), false);
+        for (name, value) in self.body.iter().map_while(Result::ok) {
+            if !is_replaced(name.as_str()) {
+                whole.append(name, value);
+            } else if !std::mem::replace(&mut is_added, true) {
+                push_added(&mut whole);
+            }
+        }
+        if !is_added {
+            push_added(&mut whole);
         }
         whole
     }
@@ -284,5 +298,10 @@ mod tests {
         let odd = [("_x", Value::Double(0.5))];
         let document = Document { body: &body, system: &odd };
         assert_eq!(document.to_bson(), rawdoc! { "_ts": 1, "a": 2, "_x": 0.5 });
+        // The system's come where the body has the first of their names.
+        let body = rawdoc! { "id": "a", "_ts": bson::RawBson::Null, "b": 2, "_rid": 1 };
+        let whole = Document { body: &body, system: &system }.to_bson();
+        let names: Vec<_> = whole.iter().map(|member| member.unwrap().0.as_str().to_owned()).collect();
+        assert_eq!(names, ["id", "_rid", "_ts", "_self", "b"]);
     }
 }

@@ -15,6 +15,9 @@
 //! computed                      the computed properties of all queries below
 //! twice = SELECT VALUE c.n * 2 FROM c
 //!
+//! languages                     the languages of all texts below, by path
+//! /t = german
+//!
 //! exprs                         expressions, each on its own line
 //! 1 + 1
 //! ---
@@ -30,12 +33,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mayfly_sql::context::DEFAULT_SETTINGS;
 use mayfly_sql::functions::Function;
 use mayfly_sql::plan_info::DistinctType;
-use mayfly_sql::{ComputedProperty, Context, Distribution, Document, MergeInfo, Query, Value};
+use mayfly_sql::{ComputedProperty, Context, Distribution, Document, MergeInfo, Query, Settings, Value};
 use mayfly_value::bson::RawDocumentBuf;
 use mayfly_value::json::{JsonLimits, parse_document};
+use mayfly_value::text::Language;
 
 const NO_ROWS: &str = "(no rows)";
 
@@ -117,6 +120,7 @@ struct Outcome {
 struct Documents {
     bodies: Vec<RawDocumentBuf>,
     computed: Vec<ComputedProperty>,
+    settings: Settings,
     with_system: bool,
 }
 
@@ -145,6 +149,20 @@ fn run_script(text: &str) -> Outcome {
                 ComputedProperty::parse(name, query).unwrap_or_else(|error| panic!("{error}"))
             };
             documents.computed = definitions.iter().map(parse).collect();
+        }
+        if let Some((&"languages", languages)) = content.split_first() {
+            let parse = |line: &&str| {
+                let (path, language) =
+                    line.split_once(" = ").unwrap_or_else(|| panic!("no language: {line}"));
+                let path = path.trim_start_matches('/').split('/').map(str::to_owned).collect();
+                let language = match language {
+                    "german" => Language::German,
+                    "french" => Language::French,
+                    other => panic!("no language: {other}"),
+                };
+                (path, language)
+            };
+            documents.settings.languages.by_path = languages.iter().map(parse).collect();
         }
         if !content.contains(&"---") {
             out.push_str(block);
@@ -193,7 +211,7 @@ fn run_query(question: &[&str], documents: &Documents) -> Vec<String> {
     if show == "canonical" {
         return query.to_string().lines().map(str::to_owned).collect();
     }
-    let plan = match query.bind_with(&params, &documents.computed) {
+    let plan = match query.bind_with(&params, &documents.computed, &documents.settings) {
         Ok(plan) => plan,
         Err(error) => return vec![error.to_json()],
     };
@@ -215,7 +233,7 @@ fn run_query(question: &[&str], documents: &Documents) -> Vec<String> {
                 .collect();
         }
         "distribution" => {
-            return match query.distribute(&plan, &DEFAULT_SETTINGS) {
+            return match query.distribute(&plan, &documents.settings) {
                 Ok(distribution) => distribution_text(&distribution),
                 Err(error) => vec![error.to_json()],
             };
@@ -276,7 +294,7 @@ fn merge_text(info: &MergeInfo, lines: &mut Vec<String>) {
 /// Runs over all documents; with `resumes`, in a new run for each of them.
 fn run_plan(plan: &mayfly_sql::Plan, documents: &Documents, resumes: bool) -> Vec<String> {
     let mut rows = Vec::new();
-    let mut run = match plan.run(Context::new(NOW_MS, 1)) {
+    let mut run = match plan.run(Context::with_settings(NOW_MS, 1, &documents.settings)) {
         Ok(run) => run,
         Err(error) => return vec![error.to_json()],
     };
@@ -299,7 +317,9 @@ fn run_plan(plan: &mayfly_sql::Plan, documents: &Documents, resumes: bool) -> Ve
         }
         if resumes {
             let progress = run.progress();
-            run = plan.resume(Context::new(NOW_MS, 1), progress).expect("it ran before");
+            run = plan
+                .resume(Context::with_settings(NOW_MS, 1, &documents.settings), progress)
+                .expect("it ran before");
         }
     }
     match run.finish() {

@@ -88,16 +88,20 @@ fn foreign_types_are_seen_as_shown() {
     );
 }
 
-/// System properties win over those of the body and come last.
+/// System properties win over those of the body. They come where the first of these is, or last.
 #[test]
-fn system_properties_come_last() {
-    let body = parse_document(br#"{"_ts":"mine","id":"1"}"#, JsonLimits::default()).unwrap();
-    let system = [("_ts", Value::Int(7))];
-    let query = Query::parse("SELECT VALUE [c, c._ts] FROM c").unwrap();
-    let plan = query.bind(&[]).unwrap();
-    let mut run = plan.run(Context::new(0, 0)).unwrap();
-    let rows = run.push(&Document { body: &body, system: &system }).unwrap();
-    assert_eq!(rows[0].to_json(), r#"[{"id":"1","_ts":7},7]"#);
+fn system_properties_have_the_place_of_those_of_the_body() {
+    let check = |body: &str, expected: &str| {
+        let body = parse_document(body.as_bytes(), JsonLimits::default()).unwrap();
+        let system = [("_ts", Value::Int(7))];
+        let query = Query::parse("SELECT VALUE [c, c._ts] FROM c").unwrap();
+        let plan = query.bind(&[]).unwrap();
+        let mut run = plan.run(Context::new(0, 0)).unwrap();
+        let rows = run.push(&Document { body: &body, system: &system }).unwrap();
+        assert_eq!(rows[0].to_json(), expected);
+    };
+    check(r#"{"id":"1","n":2}"#, r#"[{"id":"1","n":2,"_ts":7},7]"#);
+    check(r#"{"id":"1","_ts":"mine","n":2}"#, r#"[{"id":"1","_ts":7,"n":2},7]"#);
 }
 
 /// A query that keeps too much fails; one that wants only the first rows does not keep them all.

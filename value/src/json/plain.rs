@@ -12,11 +12,15 @@ use crate::{
 /// How a double is written: queries do it in another way than reads.
 pub type Double = fn(f64, &mut Vec<u8>);
 
+/// What is written of some members of a document in place of their own.
+pub type Instead<'a> = Option<&'a mut dyn FnMut(&mut Vec<u8>)>;
+
 /// Appends the members of a document without its braces, but for those that are hidden; whether there was none. `depth` is that of
-/// the document, 1 at the top.
+/// the document, 1 at the top. Where the first hidden one stands, `instead` writes what it has, once; it is none then.
 pub fn write_members(
     document: &[u8],
     is_hidden: impl Fn(&[u8]) -> bool,
+    instead: &mut Instead<'_>,
     double: Double,
     out: &mut Vec<u8>,
     depth: usize,
@@ -25,6 +29,10 @@ pub fn write_members(
     let mut fields = Fields::of(document)?;
     for field in &mut fields {
         if is_hidden(field.name) {
+            if let Some(write) = instead.take() {
+                separate(&mut is_first, out);
+                write(out);
+            }
             continue;
         }
         separate(&mut is_first, out);
@@ -60,7 +68,7 @@ fn write_field(field: Field<'_>, double: Double, out: &mut Vec<u8>, depth: usize
         (0x03 | 0x04, _) if depth > DEPTH_MAX => return None,
         (0x03, document) => {
             out.push(b'{');
-            write_members(document, |_| false, double, out, depth)?;
+            write_members(document, |_| false, &mut None, double, out, depth)?;
             out.push(b'}');
         }
         (0x04, array) => write_items(array, double, out, depth)?,

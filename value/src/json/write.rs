@@ -7,7 +7,11 @@
 use bson::{RawArray, RawBsonRef, RawDocument};
 use serde::Serialize;
 
-use super::{extended::write_extended, plain, text::write_str};
+use super::{
+    extended::write_extended,
+    plain::{self, Instead},
+    text::write_str,
+};
 use crate::foreign::BsonError;
 
 /// Appends the document as a JSON object.
@@ -46,23 +50,35 @@ impl<'a> ObjectWriter<'a> {
 
     /// Writes all fields of a document.
     pub fn fields_of(&mut self, document: &RawDocument) -> Result<&mut Self, BsonError> {
-        self.fields_of_except(document, &[])
+        self.fields_of_except(document, |_| false, &mut None)
     }
 
-    /// Writes the fields of a document but for those the caller writes itself.
+    /// Writes the fields of a document but for those that are hidden. Where the first of these stands, `instead` writes what the
+    /// caller has for them, with the commas between; it is none then.
     pub fn fields_of_except(
         &mut self,
         document: &RawDocument,
-        except: &[&str],
+        is_hidden: impl Fn(&[u8]) -> bool,
+        instead: &mut Instead<'_>,
     ) -> Result<&mut Self, BsonError> {
         let start = self.out.len();
         if !self.is_empty {
             self.out.push(b',');
         }
-        let is_hidden = |name: &[u8]| except.iter().any(|hidden| hidden.as_bytes() == name);
-        match plain::write_members(document.as_bytes(), is_hidden, write_double, self.out, 1) {
+        let mut placed = false;
+        let mut place = |out: &mut Vec<u8>| {
+            if let Some(write) = instead.as_mut() {
+                write(out);
+            }
+            placed = true;
+        };
+        let mut once: Instead<'_> = Some(&mut place);
+        match plain::write_members(document.as_bytes(), &is_hidden, &mut once, write_double, self.out, 1) {
             Some(false) => {
                 self.is_empty = false;
+                if placed {
+                    *instead = None;
+                }
                 return Ok(self);
             }
             // Nothing to write, or not plain.
@@ -71,9 +87,11 @@ impl<'a> ObjectWriter<'a> {
         for element in document.iter_elements() {
             let element = element?;
             let name = element.key().as_str();
-            if !except.contains(&name) {
+            if !is_hidden(name.as_bytes()) {
                 self.name(name);
                 write_at(element.value()?, self.out, 2)?;
+            } else if let Some(write) = instead.take() {
+                self.fields_as(write);
             }
         }
         Ok(self)

@@ -2,6 +2,7 @@
 
 use mayfly_engine::{Access, DefaultTtl, HashRange};
 use mayfly_testkit::world::{Backend, World, definition};
+use mayfly_value::text::Language;
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -10,13 +11,17 @@ use super::{
 };
 use crate::query::access;
 
-const WORDS: [&str; 12] =
-    ["red", "reds", "car", "cars", "bicycle", "blue", "boat", "the", "of", "running", "runs", "don't"];
+/// Some are alike, or say nothing, in one of the two languages.
+const WORDS: [&str; 15] = [
+    "red", "reds", "car", "cars", "bicycle", "blue", "boat", "the", "of", "running", "runs", "don't", "und",
+    "rede", "reden",
+];
 
 async fn container(world: &World, lazy: bool) {
     let mut definition = definition("c", "/p");
     definition.default_ttl = Some(DefaultTtl::Never);
     definition.indexing.texts = vec!["/t".into(), "/n/t".into()];
+    definition.indexing.languages.by_path.insert("/n/t".into(), Language::German);
     definition.indexing.vectors = vec!["/v".into()];
     if lazy {
         definition.indexing.mode = mayfly_engine::IndexingMode::Lazy;

@@ -4,12 +4,12 @@
 //! Holds: what is written here is what would be written without it. Whatever is out of the ordinary is left to that other
 //! way, and nothing is written.
 
-use mayfly_value::json::plain::{write_items, write_members};
+use mayfly_value::json::plain::{Instead, write_items, write_members};
 
 use super::{Way, write_at, write_number, write_str};
 use crate::value::{Array, Object, Value};
 
-/// Members that are written after those of the bytes, and instead of those that have the same name.
+/// Members that are written instead of those of the bytes that have the same names: where the first of these is, or after all.
 type Added<'a> = &'a [(&'a str, Value<'a>)];
 
 /// Appends an object that is BSON bytes; false if it is not, or not plain.
@@ -23,14 +23,23 @@ pub(super) fn write_object(object: &Object<'_>, out: &mut Vec<u8>, depth: usize)
     let is_hidden = |name: &[u8]| added.iter().any(|(hidden, _)| hidden.as_bytes() == name);
     or_nothing(out, |out| {
         out.push(b'{');
-        let mut is_first = write_members(document, is_hidden, write_number, out, depth + 1)?;
-        for (name, value) in added {
-            if !std::mem::take(&mut is_first) {
+        let mut push = |out: &mut Vec<u8>| {
+            for (place, (name, value)) in added.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                write_str(name, out);
+                out.push(b':');
+                write_at(value, out, depth + 1, Way::Plain);
+            }
+        };
+        let mut instead: Instead<'_> = Some(&mut push);
+        let is_empty = write_members(document, is_hidden, &mut instead, write_number, out, depth + 1)?;
+        if let Some(push) = instead.filter(|_| !added.is_empty()) {
+            if !is_empty {
                 out.push(b',');
             }
-            write_str(name, out);
-            out.push(b':');
-            write_at(value, out, depth + 1, Way::Plain);
+            push(out);
         }
         out.push(b'}');
         Some(())
@@ -89,7 +98,7 @@ mod tests {
         check(&Object::Document(Document { body: &body, system: &system }), true);
         let mut out = Vec::new();
         write_object(&Object::Document(Document { body: &body, system: &system }), &mut out, 0);
-        assert_eq!(out, br#"{"a":{"_ts":2},"_ts":9,"_rid":"r"}"#);
+        assert_eq!(out, br#"{"_ts":9,"_rid":"r","a":{"_ts":2}}"#);
         check(&Object::Document(Document { body: &rawdoc! {}, system: &system }), true);
     }
 
