@@ -17,14 +17,18 @@ const DOCUMENTS: u8 = 1;
 const DOCUMENTS_NAME: &[u8] = b"documents\0";
 
 /// A connection.
-pub struct Client(TcpStream);
+pub struct Client {
+    stream: TcpStream,
+    /// The session whose writes are numbered, and the last number.
+    numbered: Option<(bson::Binary, i64)>,
+}
 
 impl Client {
     /// Connects to a server on this machine.
     pub fn connect(port: u16) -> Result<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
-        Ok(Self(stream))
+        Ok(Self { stream, numbered: None })
     }
 
     /// Runs a command that must succeed, and everything it writes with it.
@@ -35,11 +39,21 @@ impl Client {
         answer
     }
 
+    /// Numbers all inserts from here on, in a session of its own, as drivers do.
+    pub fn number_writes(&mut self, session: u64) {
+        let bytes = u128::from(session).to_be_bytes().to_vec();
+        self.numbered = Some((bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes }, 0));
+    }
+
     /// Inserts documents that lie one after the other in `documents`, sent beside the command as drivers do. It waits for
     /// the journal.
     pub fn insert(&mut self, collection: &str, documents: &[u8]) -> Document {
         let concern = doc! { "w": 1, "j": true };
-        let command = doc! { "insert": collection, "writeConcern": concern, "$db": "bench" };
+        let mut command = doc! { "insert": collection, "writeConcern": concern, "$db": "bench" };
+        if let Some((session, number)) = &mut self.numbered {
+            *number += 1;
+            command.extend(doc! { "lsid": { "id": session.clone() }, "txnNumber": *number });
+        }
         let body = RawDocumentBuf::try_from(&command).expect("a command");
         let section_bytes = size_of::<u32>() + DOCUMENTS_NAME.len() + documents.len();
         let mut section = Vec::with_capacity(1 + section_bytes);
@@ -67,12 +81,12 @@ impl Client {
         }
         message.extend_from_slice(&MESSAGE_HEAD);
         parts.iter().for_each(|part| message.extend_from_slice(part));
-        self.0.write_all(&message)?;
+        self.stream.write_all(&message)?;
         let mut head = [0; HEADER_BYTES];
-        self.0.read_exact(&mut head)?;
+        self.stream.read_exact(&mut head)?;
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
         let mut answer = vec![0; length.saturating_sub(HEADER_BYTES)];
-        self.0.read_exact(&mut answer)?;
+        self.stream.read_exact(&mut answer)?;
         let document = answer.get(MESSAGE_HEAD.len()..).and_then(|bytes| RawDocument::from_bytes(bytes).ok());
         document.and_then(|raw| Document::try_from(raw).ok()).ok_or_else(|| Error::other("no document"))
     }

@@ -5,6 +5,7 @@
 //! cargo xtask bench growth
 //! cargo xtask bench growth --documents 10000000 --texts words
 //! cargo xtask bench growth --documents 300000 --part drop
+//! cargo xtask bench growth --documents 200000 --part bulk --batch 100 --turns 3 --mongod /usr/bin/mongod
 //! cargo xtask bench growth --mongod /usr/bin/mongod --before BINARY
 //! ```
 //!
@@ -25,6 +26,7 @@ use clap::Parser;
 use mayfly_bench::{
     bulk::{self, Expiry, Maker, Text},
     latency::{Latencies, Summary},
+    median,
     mongo::{Client, number},
     processes,
     subject::{Kind, Store, Subject},
@@ -56,6 +58,12 @@ struct Options {
     /// Only this
     #[arg(long, value_enum, default_value = "all")]
     part: Part,
+    /// How often a bulk load is repeated, if it is the only part; medians are shown
+    #[arg(long, default_value_t = 3)]
+    turns: usize,
+    /// Number the writes, so that they may be sent twice, as drivers do by themselves; MongoDB needs a replica set for it
+    #[arg(long)]
+    numbered: bool,
     /// Memory that Mayfly may fill with what was read
     #[arg(long, default_value_t = 256)]
     cache_mb: u64,
@@ -83,6 +91,8 @@ enum Part {
     Sizes,
     /// Load and drop
     Drop,
+    /// Load only, each server in its turn
+    Bulk,
 }
 
 const COLLECTION: &str = "grown";
@@ -106,6 +116,9 @@ fn main() -> io::Result<()> {
     let mut kinds = vec![mayfly("Mayfly", options.mayfly.clone().unwrap_or(beside))];
     kinds.extend(options.before.clone().map(|binary| mayfly("Mayfly before", binary)));
     kinds.extend(options.mongod.clone().map(|binary| Kind::MongoDb { binary, port: options.port }));
+    if options.part == Part::Bulk {
+        return compare_loads(&kinds, &options);
+    }
     println!(
         "growth: documents with a text of {} bytes and {} indexes, {} connections, {:?}, cache of {} MB\n",
         options.text,
@@ -136,12 +149,64 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
+/// Loads all documents into each server in its turn, with nothing in it at first.
+fn compare_loads(kinds: &[Kind], options: &Options) -> io::Result<()> {
+    println!(
+        "bulk: {} documents with a text of {} bytes and {} indexes, {} at a time, {} connections, median of {}\n",
+        options.documents,
+        options.text,
+        INDEXED.len(),
+        options.batch,
+        options.connections,
+        options.turns
+    );
+    println!(
+        "| text | server | documents/s | CPU each | p50, p99 of a batch | times the last in rate, CPU |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for &text in &options.texts {
+        let maker = Maker::new(text, options.text, Expiry::None);
+        let mut runs: Vec<Vec<Measured>> = kinds.iter().map(|_| Vec::new()).collect();
+        for turn in 0..options.turns {
+            let mut order: Vec<_> = (0..kinds.len()).collect();
+            order.rotate_left(turn % kinds.len());
+            for which in order {
+                let subject = kinds[which].start()?;
+                prepare(&subject)?;
+                runs[which].push(load(&subject, &maker, 0..options.documents, options)?);
+            }
+        }
+        let of = |runs: &[Measured], figure: fn(&Measured) -> f64| median(runs.iter().map(figure).collect());
+        let [rate, cpu]: [fn(&Measured) -> f64; 2] = [|run| run.per_second, |run| run.cpu_us];
+        let last = runs.last().map_or((f64::NAN, f64::NAN), |last| (of(last, rate), of(last, cpu)));
+        for (kind, runs) in kinds.iter().zip(&runs) {
+            println!(
+                "| {text:?} | {} | {:.0} | {:.1} µs | {:.1}, {:.1} ms | {:.2}, {:.2} |",
+                kind.name(),
+                of(runs, rate),
+                of(runs, cpu),
+                of(runs, |run| run.summary.p50.as_secs_f64() * 1000.0),
+                of(runs, |run| run.summary.p99.as_secs_f64() * 1000.0),
+                of(runs, rate) / last.0,
+                of(runs, cpu) / last.1,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Makes the indexes, and the collection with them.
+fn prepare(subject: &Subject) -> io::Result<()> {
+    let indexes: Vec<_> = INDEXED.iter().map(|name| doc! { "key": { *name: 1 }, "name": *name }).collect();
+    subject.client()?.run(&doc! { "createIndexes": COLLECTION, "indexes": indexes, "$db": "bench" });
+    Ok(())
+}
+
 /// Grows one collection, prints a line for each size, and gives the line of its drop.
 fn grow(kind: &Kind, text: Text, options: &Options) -> io::Result<Option<String>> {
     let mut subject = kind.start()?;
     let maker = Maker::new(text, options.text, Expiry::None);
-    let indexes: Vec<_> = INDEXED.iter().map(|name| doc! { "key": { *name: 1 }, "name": *name }).collect();
-    subject.client()?.run(&doc! { "createIndexes": COLLECTION, "indexes": indexes, "$db": "bench" });
+    prepare(&subject)?;
     let empty = subject.disk_bytes();
     let mut sizes: Vec<_> = std::iter::successors(Some(options.documents), |size| {
         Some(size / 10).filter(|size| *size >= SMALLEST)
@@ -187,7 +252,7 @@ fn grow(kind: &Kind, text: Text, options: &Options) -> io::Result<Option<String>
         println!("| {text:?} | {size} | {} | {} |", kind.name(), cells.join(" | "));
     }
     match options.part {
-        Part::Sizes => Ok(None),
+        Part::Sizes | Part::Bulk => Ok(None),
         Part::All | Part::Drop => drop_all(kind, &subject, text, empty, options).map(Some),
     }
 }
@@ -251,8 +316,11 @@ fn load(
     options: &Options,
 ) -> io::Result<Measured> {
     let next = AtomicU64::new(range.start);
-    Measured::of(subject, options.connections, options.batch, |_, client, latencies| {
+    Measured::of(subject, options.connections, options.batch, |connection, client, latencies| {
         let mut batch = Vec::new();
+        if options.numbered {
+            client.number_writes(connection as u64);
+        }
         loop {
             let first = next.fetch_add(options.batch, Relaxed);
             if first >= range.end {
