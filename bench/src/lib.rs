@@ -4,6 +4,8 @@
 //! has the last ones with the commands that gave them.
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
+pub mod bulk;
+pub mod churn;
 pub mod documents;
 pub mod http;
 pub mod latency;
@@ -14,6 +16,7 @@ pub mod processes;
 pub mod query;
 pub mod replay;
 pub mod rest;
+pub mod subject;
 pub mod world;
 
 use std::{

@@ -16,7 +16,7 @@ use crate::mongo::Client;
 pub struct Mongod {
     child: Child,
     client: Client,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Mongod {
@@ -33,7 +33,7 @@ impl Mongod {
             .spawn()?;
         for _ in 0..300 {
             match Client::connect(port) {
-                Ok(client) => return Ok(Self { child, client, _dir: dir }),
+                Ok(client) => return Ok(Self { child, client, dir }),
                 Err(error) => match child.try_wait()? {
                     Some(status) => return Err(Error::other(format!("it ended: {status}: {error}"))),
                     None => pause(Duration::from_millis(100)).await,
@@ -42,6 +42,11 @@ impl Mongod {
         }
         let _ = child.kill();
         Err(Error::other("it did not answer in half a minute"))
+    }
+
+    /// The folder of its files.
+    pub fn data(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Its process.

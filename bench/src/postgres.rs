@@ -106,6 +106,11 @@ impl Postgres {
         Some(running + processes::ended_children_seconds(first)?)
     }
 
+    /// The folder of its files.
+    pub fn data(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// A statement on a connection of its own.
     pub async fn prepared(&self, sql: &str) -> io::Result<Prepared> {
         Prepared::new(self.port, USER, sql).await

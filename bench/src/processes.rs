@@ -1,9 +1,12 @@
 //! What Linux tells about a process: CPU time, memory, children.
 
-use std::{fs, io};
+use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 /// Clock ticks per second in `/proc`: always 100 on Linux.
 const TICKS: f64 = 100.0;
+
+/// What `stat` counts blocks in, whatever the file system's are.
+const BLOCK_BYTES: u64 = 512;
 
 /// The fields of a process's state after its name: the state itself is the first.
 fn stat(pid: u32) -> Option<Vec<String>> {
@@ -44,4 +47,15 @@ pub fn status_bytes(pid: u32, name: &str) -> io::Result<u64> {
 /// Makes the peak of a process's memory what it has now.
 pub fn forget_peak_memory(pid: u32) -> io::Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5")
+}
+
+/// Bytes that the files of a folder take up on the disk. A file that goes meanwhile counts nothing.
+pub fn disk_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),
+        Ok(metadata) => metadata.blocks() * BLOCK_BYTES,
+        Err(_) => 0,
+    });
+    bytes.sum()
 }

@@ -166,9 +166,9 @@ pub(crate) fn secondary_keys(
     document: &DocumentKey,
     body: &RawDocument,
 ) -> Result<Vec<Key>> {
-    let mut keys = Vec::new();
+    let mut keys = Vec::with_capacity(container.secondaries.len());
     for index in &container.secondaries {
-        keys.extend(index.entries(shard, document, body)?);
+        index.push_entries(shard, document, body, &mut keys)?;
     }
     keys.sort_unstable();
     Ok(keys)

@@ -107,7 +107,8 @@ impl Record {
         debug_assert_eq!(bytes.len(), Self::LIFE_AT);
         self.life.encode(&mut bytes);
         bytes.extend_from_slice(&self.body);
-        let mut marks = vec![SeqMark { advance: 0, at: MarkAt::Value(0) }];
+        let mut marks = Vec::with_capacity(2);
+        marks.push(SeqMark { advance: 0, at: MarkAt::Value(0) });
         if self.birth.lsn == 0 {
             marks.push(SeqMark { advance: 0, at: MarkAt::Value(CREATED_AT as u32) });
         }
@@ -169,11 +170,16 @@ impl FeedEntry {
 
     /// The stored bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(8 + 16 + self.document.as_bytes().len());
-        bytes.extend_from_slice(&self.epoch.to_be_bytes());
-        bytes.extend_from_slice(&self.size.to_be_bytes());
-        self.life.encode(&mut bytes);
-        bytes.extend_from_slice(self.document.as_bytes());
+        Self::encoded(self.epoch, self.size, &self.life, &self.document)
+    }
+
+    /// The stored bytes of an entry that says this.
+    pub fn encoded(epoch: u32, size: u32, life: &Life, document: &DocumentKey) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 + 16 + document.as_bytes().len());
+        bytes.extend_from_slice(&epoch.to_be_bytes());
+        bytes.extend_from_slice(&size.to_be_bytes());
+        life.encode(&mut bytes);
+        bytes.extend_from_slice(document.as_bytes());
         bytes
     }
 

@@ -69,6 +69,50 @@ impl Secondary {
         Ok(found)
     }
 
+    /// The keys of the entries, added to `keys`.
+    pub fn push_entries(
+        &self,
+        shard: Shard,
+        document: &DocumentKey,
+        body: &RawDocument,
+        keys: &mut Vec<Key>,
+    ) -> Result<()> {
+        match self.plain_entry(shard, document, body)? {
+            Plain::Entry(key) => keys.push(key),
+            Plain::None => {}
+            Plain::Not => keys.extend(self.entries(shard, document, body)?),
+        }
+        Ok(())
+    }
+
+    /// The one entry of a document that has no array on the way to any field. Nearly every document is such, and a load
+    /// asks for each of its indexes.
+    fn plain_entry(&self, shard: Shard, document: &DocumentKey, body: &RawDocument) -> Result<Plain> {
+        if self.derive.is_some() {
+            return Ok(Plain::Not);
+        }
+        if !self.rule.has_entries() || self.filter.as_ref().is_some_and(|admits| !admits(body)) {
+            return Ok(Plain::None);
+        }
+        let mut encoded = Vec::with_capacity(32);
+        let mut is_missing = true;
+        for (path, field) in self.paths.iter().zip(&self.rule.fields) {
+            let slot = Slot::enter(RawBsonRef::Document(body), path)?;
+            if slot.array.is_some() {
+                return Ok(Plain::Not);
+            }
+            is_missing &= slot.value == Value::Missing;
+            if encoded.len() <= KEY_BYTES_MAX {
+                self.as_kept(&slot.value, |value| value.push(&mut encoded, field.kind));
+            }
+        }
+        encoded.truncate(KEY_BYTES_MAX);
+        Ok(match self.rule.sparse && is_missing {
+            true => Plain::None,
+            false => Plain::Entry(shard.secondary(self.rule.number, &encoded, document)),
+        })
+    }
+
     /// The keys of the entries.
     pub fn entries(&self, shard: Shard, document: &DocumentKey, body: &RawDocument) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
@@ -147,6 +191,13 @@ impl Secondary {
         rows.dedup();
         Ok(rows)
     }
+}
+
+/// Whether a document has one entry in an index, none, or what takes a closer look.
+enum Plain {
+    Entry(Key),
+    None,
+    Not,
 }
 
 /// A value in a key.

@@ -4,9 +4,9 @@
 //! A writer hands the engine a decision about each document. The decision is a function of what the document is at that
 //! moment, so that what a filter said when the document was found is asked again when it is changed.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocument, RawDocumentBuf};
+use bson::{Document, RawDocument, RawDocumentBuf};
 use mayfly_engine::{
     Decision, DocumentId, Error as EngineError, InvalidTtl, Operation, Receipt, Record, Results,
     StatementList,
@@ -21,8 +21,7 @@ use crate::{
     failure::{Failure, Result},
     namespace::Collection,
     reader::{body_of, document_of},
-    service::to_raw,
-    session::{Txn, conflict},
+    session::{Answers, Txn, conflict},
 };
 
 /// What becomes of a document.
@@ -362,13 +361,11 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let (mongo, call, container) = (self.call.mongo, self.call, &self.collection.container);
         if let Some(session) = call.session.as_ref().filter(|session| session.is_retryable_write()) {
-            for (statement, result) in statements.iter().zip(results) {
-                if let Ok(done) = result
-                    && let Some(answer) = statement.remembered(done.as_ref())
-                {
-                    mongo.sessions.remember(session, statement.number, answer);
-                }
-            }
+            let answered = statements.iter().zip(results).filter_map(|(statement, result)| {
+                let done = result.as_ref().ok()?;
+                Some((statement.number, statement.remembered(done.as_ref())?))
+            });
+            mongo.sessions.remember(session, answered);
         }
         let did = |is: fn(&Change) -> bool| {
             let done = results.iter().filter_map(|result| result.as_ref().ok());
@@ -416,7 +413,7 @@ impl<'a> Writer<'a> {
         let (statements, cells) = (steps.statements.to_vec(), steps.cells.to_vec());
         let note = move |results: &Results| {
             let mut answers = known.clone();
-            let before = answers.len();
+            let mut is_more = false;
             // What was refused is not remembered: it is tried anew when it is sent again.
             for (place, (statement, result)) in statements.iter().zip(results).enumerate() {
                 if result.is_err() {
@@ -425,16 +422,10 @@ impl<'a> Writer<'a> {
                 let done = cells.get(place).and_then(|cell| cell.lock().as_ref()?.as_ref().ok().cloned());
                 if let Some(answer) = statement.remembered(done.as_ref()) {
                     answers.insert(statement.number, answer);
+                    is_more = true;
                 }
             }
-            if answers.len() == before {
-                return None;
-            }
-            let answers: Document = answers
-                .into_iter()
-                .map(|(number, answer)| (number.to_string(), Bson::from(answer)))
-                .collect();
-            Some(to_raw(&bson::doc! { "n": number, "s": answers }).into_bytes())
+            is_more.then(|| answers.to_receipt(number))
         };
         Some(Receipt { session: session.id.clone(), note: Arc::new(note) })
     }
@@ -447,18 +438,10 @@ impl<'a> Writer<'a> {
         let sessions = &self.call.mongo.sessions;
         if sessions.is_fresh(&session.id) && self.collection.container.is_collection() {
             let kept = self.call.mongo.engine.receipt(&self.collection.container, &session.id).await?;
-            sessions.recall(session, kept.and_then(|bytes| read_receipt(&bytes)))?;
+            sessions.recall(session, kept.and_then(|bytes| Answers::from_receipt(&bytes)))?;
         }
         Ok(sessions.answered(session, statement))
     }
-}
-
-fn read_receipt(bytes: &[u8]) -> Option<(i64, HashMap<i32, Document>)> {
-    let note = Document::from_reader(bytes).ok()?;
-    let answers = note.get_document("s").ok()?.iter();
-    let answers =
-        answers.filter_map(|(number, answer)| Some((number.parse().ok()?, answer.as_document()?.clone())));
-    Some((note.get_i64("n").ok()?, answers.collect()))
 }
 
 fn operation(

@@ -6,7 +6,9 @@
 //! Holds: a batch that passed is never refused as invalid later for its shape, and a backend never panics on one
 //! that did not.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashSet};
+
+use ahash::RandomState;
 
 use crate::{
     Error, Result,
@@ -75,8 +77,21 @@ fn check_put(put: &Put, advances: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sorting references beats a hash set at a batch's usual dozen keys, and needs one allocation.
+/// Hashing finds out that no two keys have the same bytes, for a third of what sorting a load's thousands takes.
 fn check_written_once(batch: &Batch) -> Result<()> {
+    let counters = batch.advances.iter().map(|advance| &advance.counter);
+    let keys = batch.puts.iter().map(|put| &put.key).chain(&batch.deletes).chain(counters);
+    let count = batch.puts.len() + batch.deletes.len() + batch.advances.len();
+    let mut seen = HashSet::with_capacity_and_hasher(count, RandomState::new());
+    let mut keys = keys.map(|key| (key.space, key.bytes.as_slice()));
+    match keys.all(|key| seen.insert(key)) {
+        true => Ok(()),
+        false => check_marked_apart(batch),
+    }
+}
+
+/// Some keys have the same bytes: whether all of those get different numbers.
+fn check_marked_apart(batch: &Batch) -> Result<()> {
     let mut written: Vec<Written<'_>> =
         Vec::with_capacity(batch.puts.len() + batch.deletes.len() + batch.advances.len());
     written.extend(batch.puts.iter().map(|put| Written { key: &put.key, marks: &put.marks }));

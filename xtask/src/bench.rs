@@ -8,7 +8,8 @@ use crate::{
 };
 
 /// Those that run the server's binary, which is another package's.
-const MEASURES_SERVER: [&str; 6] = ["beside", "connections", "mongo", "query", "rest", "start"];
+const MEASURES_SERVER: [&str; 8] =
+    ["beside", "churn", "connections", "growth", "mongo", "query", "rest", "start"];
 
 /// Runs the binary `name` of the crate `bench/`.
 pub fn run(name: &str, arguments: &[&str]) -> Result<()> {

@@ -4,7 +4,7 @@ use mayfly_cosmos::{
     auth::{EMULATOR_KEY, Key, payload},
     http_date,
 };
-use mayfly_engine::{Clock as _, SystemClock};
+use mayfly_engine::{Clock as _, SystemClock, Timestamp};
 
 use super::Operation;
 use crate::documents;
@@ -21,8 +21,7 @@ const CREATED: &str = "created";
 /// The requests of one operation.
 pub struct Requests {
     operation: Operation,
-    key: Key,
-    date: String,
+    signer: Signer,
     /// Made once; creating makes each anew, for each has its id.
     ready: Vec<Vec<u8>>,
     /// Set apart from the creations of other runs.
@@ -33,13 +32,7 @@ impl Requests {
     /// Requests of this operation, dated now.
     pub fn new(operation: Operation) -> Self {
         let now = SystemClock.now();
-        let mut requests = Self {
-            operation,
-            key: Key::from_base64(EMULATOR_KEY).expect("the emulator's key"),
-            date: http_date::format(now.seconds()),
-            ready: Vec::new(),
-            run: now.0,
-        };
+        let mut requests = Self { operation, signer: Signer::at(now), ready: Vec::new(), run: now.0 };
         requests.ready = match operation {
             Operation::Create => Vec::new(),
             _ => (0..DOCUMENTS).map(|n| requests.of_document(n)).collect(),
@@ -106,6 +99,33 @@ impl Requests {
     }
 
     fn request(&self, verb: &str, kind: &str, link: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
+        self.signer.request(verb, kind, link, path, headers, body)
+    }
+}
+
+/// Signs requests with the emulator's key.
+pub struct Signer {
+    key: Key,
+    date: String,
+}
+
+impl Signer {
+    /// One for requests of this moment.
+    pub fn at(now: Timestamp) -> Self {
+        let key = Key::from_base64(EMULATOR_KEY).expect("the emulator's key");
+        Self { key, date: http_date::format(now.seconds()) }
+    }
+
+    /// A request as it is sent; each of the `headers` ends its line.
+    pub fn request(
+        &self,
+        verb: &str,
+        kind: &str,
+        link: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> Vec<u8> {
         let signature = self.key.sign(&payload(verb, kind, link, Some(&self.date), None));
         // Servers differ in whether they decode the header; an encoded one suits all.
         let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");

@@ -1,7 +1,9 @@
 //! The servers that are compared, each a process of its own, so that its CPU time can be told from the load's.
 
 use std::{
+    cell::Cell,
     io::{self, BufRead as _, BufReader},
+    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -22,6 +24,8 @@ pub struct Server {
     pub name: &'static str,
     /// Where it listens, on the loopback address.
     pub port: u16,
+    /// Where it listens for MongoDB's protocol, if that was asked for beside HTTP.
+    pub mongo_port: Option<u16>,
     _files: Option<tempfile::TempDir>,
 }
 
@@ -60,6 +64,39 @@ impl Server {
         Ok(server)
     }
 
+    /// Mayfly's release binary with both protocols on files that belong to the caller, who may start it there again.
+    pub fn mayfly_on(binary: &Path, files: &Path, flags: &[String]) -> io::Result<Self> {
+        let mongo_port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let mut command = Command::new(binary);
+        command
+            .args([
+                "--port",
+                "0",
+                "--mongo-port",
+                &mongo_port.to_string(),
+                "--log-level",
+                "warn",
+                "--data-dir",
+            ])
+            .arg(files)
+            .args(flags);
+        let http_port = Cell::new(None);
+        let mut server = Self::start("Mayfly", &mut command, |line| {
+            if let Some(url) = line.strip_prefix("Endpoint ") {
+                http_port.set(url.trim().trim_end_matches('/').rsplit(':').next()?.parse().ok());
+            }
+            http_port.get().filter(|_| line.starts_with("Started"))
+        })?;
+        server.mongo_port = Some(mongo_port);
+        Ok(server)
+    }
+
+    /// Ends it as a crash would.
+    pub fn crash(mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+
     /// This program again, as the bare server.
     pub fn bare() -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -82,7 +119,7 @@ impl Server {
     ) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
-        let mut server = Self { child, name, port: 0, _files: None };
+        let mut server = Self { child, name, port: 0, mongo_port: None, _files: None };
         let mut lines = BufReader::new(stdout).lines();
         for line in lines.by_ref() {
             if let Some(port) = port(&line?) {

@@ -95,6 +95,12 @@ impl<'a> BatchBuilder<'a> {
         }
     }
 
+    /// Makes room for so many documents: a record, a feed entry, an entry in each of a collection's indexes.
+    pub fn expect(&mut self, documents: usize) {
+        self.batch.guards.reserve(documents);
+        self.batch.puts.reserve(documents * (2 + self.container.secondaries.len()));
+    }
+
     /// For changes that rely on a guard of the caller's instead of one for each record.
     pub fn relying_on(container: &'a Container, shard: Shard, guard: Guard) -> Self {
         let mut builder = Self::new(container, shard);
@@ -132,15 +138,10 @@ impl<'a> BatchBuilder<'a> {
     fn put_record(&mut self, key: Key, document: &DocumentKey, record: &Record) {
         let (value, marks) = record.encode();
         self.batch.puts.push(Put { key, value, marks });
-        let entry = FeedEntry {
-            epoch: self.container.write_epoch,
-            size: record.size(),
-            life: record.life.clone(),
-            document: document.clone(),
-        };
+        let epoch = self.container.write_epoch;
         self.batch.puts.push(Put {
             key: self.shard.sequenced(Family::Feed, FROM_COMMIT, record.ordinal),
-            value: entry.encode(),
+            value: FeedEntry::encoded(epoch, record.size(), &record.life, document),
             marks: vec![mark(MarkAt::Key(SEQ_IN_KEY))],
         });
     }

@@ -127,8 +127,8 @@ impl<'a> WriteSet<'a> {
             look,
             now,
             cuts: container.ttl().cuts(now),
-            docs: Vec::new(),
-            places: HashMap::new(),
+            docs: Vec::with_capacity(target.operations.len()),
+            places: HashMap::with_capacity(target.operations.len()),
             owners: HashMap::new(),
             keeps_owners: judges_each && container.has_unique_rows(),
             events: Vec::new(),
@@ -536,6 +536,7 @@ impl<'a> WriteSet<'a> {
         moment: impl FnOnce() -> u64,
     ) -> Result<Built> {
         let mut builder = BatchBuilder::new(self.container, self.partition.shard);
+        builder.expect(self.docs.len());
         let writes = self.has_changes() || note.is_some();
         let mut reborn = None;
         for doc in &self.docs {

@@ -3,12 +3,14 @@
 //! A session is a name that clients make up. It carries at most one numbered thing at a time: a retryable
 //! write, which must happen once however often it is sent, or a transaction.
 
+mod answers;
 mod current;
 mod drafts;
 mod registry;
 
 use bson::{Document, RawBsonRef, RawDocumentBuf};
 
+pub use answers::Answers;
 pub use drafts::{Claim, Drafts};
 pub use registry::{SESSION_MINUTES, Sessions, Txn, conflict};
 

@@ -18,7 +18,7 @@ use mayfly_engine::{
 };
 use parking_lot::Mutex;
 
-use super::{Drafts, SessionUse};
+use super::{Answers, Drafts, SessionUse};
 use crate::{
     call::Call,
     connection::{Connection, Who},
@@ -97,7 +97,7 @@ struct Session {
     /// The highest number so far; −1 before the first.
     number: i64,
     /// What the write with that number answered, by statement; `None` if it was a transaction.
-    statements: Option<HashMap<i32, Document>>,
+    statements: Option<Answers>,
     /// Whether a store may know more about the number than this table.
     fresh: bool,
     transaction: Option<Arc<Txn>>,
@@ -220,7 +220,7 @@ impl Sessions {
         }
         if number > session.number {
             session.number = number;
-            session.statements = Some(HashMap::new());
+            session.statements = Some(Answers::default());
             session.transaction = None;
         }
         Ok(())
@@ -229,7 +229,7 @@ impl Sessions {
     /// What a statement of the present numbered write answered, if it was carried out.
     pub fn answered(&self, session: &SessionUse, statement: i32) -> Option<Document> {
         let open = self.open.lock();
-        open.get(&session.id)?.statements.as_ref()?.get(&statement).cloned()
+        open.get(&session.id)?.statements.as_ref()?.get(statement).cloned()
     }
 
     /// Whether this process has not yet seen a numbered write of the session.
@@ -238,11 +238,7 @@ impl Sessions {
     }
 
     /// Takes in what a store remembers of the session: its last number and what was answered.
-    pub fn recall(
-        &self,
-        session: &SessionUse,
-        remembered: Option<(i64, HashMap<i32, Document>)>,
-    ) -> Result<()> {
+    pub fn recall(&self, session: &SessionUse, remembered: Option<(i64, Answers)>) -> Result<()> {
         let mut open = self.open.lock();
         let Some(entry) = open.get_mut(&session.id) else { return Ok(()) };
         entry.fresh = false;
@@ -259,16 +255,17 @@ impl Sessions {
         Ok(())
     }
 
-    /// Remembers what a statement answered.
-    pub fn remember(&self, session: &SessionUse, statement: i32, answer: Document) {
+    /// Remembers what statements answered.
+    pub fn remember(&self, session: &SessionUse, answered: impl Iterator<Item = (i32, Document)>) {
         let mut open = self.open.lock();
         if let Some(entry) = open.get_mut(&session.id) {
-            entry.statements.get_or_insert_default().insert(statement, answer);
+            let statements = entry.statements.get_or_insert_default();
+            answered.for_each(|(statement, answer)| statements.insert(statement, answer));
         }
     }
 
     /// What is remembered of the present numbered write.
-    pub fn statements(&self, session: &SessionUse) -> HashMap<i32, Document> {
+    pub fn statements(&self, session: &SessionUse) -> Answers {
         let open = self.open.lock();
         open.get(&session.id).and_then(|entry| entry.statements.clone()).unwrap_or_default()
     }
