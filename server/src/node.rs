@@ -212,11 +212,11 @@ impl Backend for Node {
                 }
             }));
         }
-        let node = self.clone();
+        let (node, in_front) = (self.clone(), tasks.clone());
         tasks.spawn(aside(until(stopping.clone(), async move {
             // Giving space back is beside the purge: on a large store it takes minutes, and expired documents would pile up.
             tokio::join!(
-                node.clone().purge_rounds(),
+                node.clone().purge_rounds(&in_front),
                 node.upkeep_rounds(),
                 node.space_rounds(),
                 node.settle_rounds()
@@ -229,11 +229,11 @@ impl Backend for Node {
                 pause(REST_MAX).await;
             }
         }));
-        let node = self.clone();
+        let (node, in_front) = (self.clone(), tasks.clone());
         // A look at a large backlog takes a while, and the purge does not wait for it.
         tasks.spawn(aside(until(stopping.clone(), async move {
             loop {
-                node.sample_round().await;
+                node.sample_round(&in_front).await;
             }
         })));
     }
@@ -290,10 +290,10 @@ impl Node {
         }
     }
 
-    async fn purge_rounds(self: Arc<Self>) {
+    async fn purge_rounds(self: Arc<Self>, in_front: &TaskSet) {
         let mut ripening = Ripening::default();
         loop {
-            self.purge_round(&mut ripening).await;
+            self.purge_round(&mut ripening, in_front).await;
         }
     }
 
@@ -323,9 +323,9 @@ impl Node {
     }
 
     /// One tick of purge, and the rest after it.
-    async fn purge_round(self: &Arc<Self>, ripening: &mut Ripening) {
+    async fn purge_round(self: &Arc<Self>, ripening: &mut Ripening, in_front: &TaskSet) {
         let watch = Stopwatch::start();
-        match self.purge(ripening).await {
+        match self.purge(ripening, in_front).await {
             Ok(purged) if purged.more => {
                 let behind = self.behind.lock().get_or_insert_with(Stopwatch::start).elapsed();
                 self.engine.load().give_way(watch.elapsed(), behind).await;
@@ -347,7 +347,7 @@ impl Node {
         }
     }
 
-    async fn purge(self: &Arc<Self>, ripening: &mut Ripening) -> Result<Purged, Error> {
+    async fn purge(self: &Arc<Self>, ripening: &mut Ripening, in_front: &TaskSet) -> Result<Purged, Error> {
         ripening.add(self.engine.now().await?, self.uptime.elapsed());
         match ripening.ripe(self.uptime.elapsed()) {
             Some(ripe) => {
@@ -357,7 +357,7 @@ impl Node {
                     return self.engine.purge(ripe, pace).await;
                 }
                 let node = self.clone();
-                let purge = tokio::spawn(async move { node.engine.purge(ripe, pace).await });
+                let purge = in_front.run(async move { node.engine.purge(ripe, pace).await });
                 purge.await.unwrap_or(Ok(Purged::default()))
             }
             None => Ok(Purged::default()),
@@ -365,20 +365,20 @@ impl Node {
     }
 
     /// Two looks at the containers, then a sample of the counters.
-    async fn sample_round(self: &Arc<Self>) {
-        self.look().await;
-        self.look().await;
+    async fn sample_round(self: &Arc<Self>, in_front: &TaskSet) {
+        self.look(in_front).await;
+        self.look(in_front).await;
         self.samples.take(&self.metrics, &self.gauges.usages(), &self.engine);
     }
 
     /// Looks at the containers, unless purge does so by itself, and rests. A look takes as long as the backlog is; after a
     /// long one the rest is longer.
-    async fn look(self: &Arc<Self>) {
+    async fn look(self: &Arc<Self>, in_front: &TaskSet) {
         let watch = Stopwatch::start();
         if self.behind.lock().is_some() {
             // Not aside: under a load that leaves that thread little, figures are what people look at.
             let node = self.clone();
-            let _ = tokio::spawn(async move { node.gauges.refresh(&node.engine).await }).await;
+            in_front.run(async move { node.gauges.refresh(&node.engine).await }).await;
         }
         let rest = (watch.elapsed() * LOOK_REST).min(LOOK_REST_MAX);
         pause(rest.max(samples::EVERY / 2)).await;
