@@ -65,6 +65,7 @@ impl<'a> ObjectWriter<'a> {
         if !self.is_empty {
             self.out.push(b',');
         }
+        let has_place = instead.is_some();
         let mut placed = false;
         let mut place = |out: &mut Vec<u8>| {
             if let Some(write) = instead.as_mut() {
@@ -72,7 +73,7 @@ impl<'a> ObjectWriter<'a> {
             }
             placed = true;
         };
-        let mut once: Instead<'_> = Some(&mut place);
+        let mut once: Instead<'_> = if has_place { Some(&mut place) } else { None };
         match plain::write_members(document.as_bytes(), &is_hidden, &mut once, write_double, self.out, 1) {
             Some(false) => {
                 self.is_empty = false;
