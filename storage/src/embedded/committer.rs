@@ -234,7 +234,7 @@ impl Writer {
                 continue;
             }
             let urgency = batch.urgency;
-            let answer = self.ledger.admit(&self.trees, batch);
+            let answer = self.ledger.admit(&self.moment, &self.trees, batch);
             match &answer {
                 Ok(_) => {
                     accepted += 1;

@@ -5,7 +5,7 @@
 //! were used lately stay in memory between groups: an advance of one costs no read.
 //!
 //! ```text
-//!   look up a key:   this group's writes ──▶ counter rows in memory ──▶ the tree
+//!   look up a key:   this group's writes ──▶ counter rows in memory ──▶ rows that were read lately ──▶ the tree
 //! ```
 //!
 //! Holds: one key has one write per group (all of them get the same number), and a refused batch
@@ -16,7 +16,10 @@ use std::collections::HashMap;
 use ahash::RandomState;
 use bytes::Bytes;
 
-use super::trees::{PerSpace, Trees, failed};
+use super::{
+    trees::{PerSpace, Trees, failed},
+    view::Moment,
+};
 use crate::{
     Error, Result,
     store::{Advance, Batch, Committed, Counter, Expect, Guard, Key, Space},
@@ -50,9 +53,9 @@ struct Row {
 
 impl Ledger {
     /// Accepts a checked batch into the group, or refuses it.
-    pub fn admit(&mut self, trees: &Trees, batch: Batch) -> Result<Committed> {
+    pub fn admit(&mut self, moment: &Moment, trees: &Trees, batch: Batch) -> Result<Committed> {
         for guard in batch.guards {
-            if !self.holds(trees, &guard)? {
+            if !self.holds(moment, trees, &guard)? {
                 return Err(Error::Conflict { key: guard.key });
             }
         }
@@ -98,7 +101,7 @@ impl Ledger {
         taken
     }
 
-    fn holds(&self, trees: &Trees, guard: &Guard) -> Result<bool> {
+    fn holds(&self, moment: &Moment, trees: &Trees, guard: &Guard) -> Result<bool> {
         let (space, bytes) = (guard.key.space, guard.key.bytes.as_slice());
         let written = self.writes.of(space).get(bytes).map(Option::as_deref);
         let row = self.counters.of(space).get(bytes);
@@ -114,9 +117,13 @@ impl Ledger {
                 match (written, row) {
                     (Some(written), _) => written.is_some_and(is_it),
                     (None, Some(row)) => row.counter.seq == version,
-                    (None, None) => {
-                        trees.of.of(space).get(bytes).map_err(failed)?.is_some_and(|value| is_it(&value))
-                    }
+                    // Who replaces a row has mostly just read it.
+                    (None, None) => match moment.lately_read(&guard.key) {
+                        Some(value) => is_it(&value),
+                        None => {
+                            trees.of.of(space).get(bytes).map_err(failed)?.is_some_and(|value| is_it(&value))
+                        }
+                    },
                 }
             }
         })

@@ -195,6 +195,12 @@ impl Moment {
         Ok(value.map(Bytes::from))
     }
 
+    /// The present value of a row of the large tree, if somebody has read it lately.
+    pub fn lately_read(&self, key: &Key) -> Option<Bytes> {
+        let is_large = key.space == Space::Large;
+        is_large.then(|| self.0.hot.find(&key.bytes, self.latest().number)).flatten()
+    }
+
     /// A view that stays at this moment.
     pub fn view(&self) -> View {
         View { at: self.0.present.load_full(), moment: self.clone(), fill: Fill::Caches }
