@@ -122,6 +122,11 @@ impl World {
         self.engine().store_stats()
     }
 
+    /// Whether the store drops dead rows by itself, so that documents are purged by count.
+    pub fn drops_dead_rows(&self) -> bool {
+        self.open.as_ref().is_some_and(|(_, store)| store.forgets_up_to() > 0)
+    }
+
     /// The time as the engine tells it.
     pub async fn now(&self) -> Timestamp {
         self.engine().now().await.expect("the store takes the time horizon")

@@ -222,7 +222,8 @@ async fn a_scan_of_a_slow_request_beside_a_purge() {
     let ids = |page: &mayfly_engine::ScanPage| {
         page.found.iter().map(|found| text_id(&found.record)).collect::<std::collections::BTreeSet<_>>()
     };
-    assert_eq!(ids(&page).len(), 4, "nothing was dropped yet");
+    let left = if world.drops_dead_rows() { 4 } else { 1 };
+    assert_eq!(ids(&page).len(), left, "nothing was dropped yet, or all was deleted");
     world.compact().await;
     let page = world.engine().scan(&container, &access, Direction::Forward, None, ALL, slow).await.unwrap();
     assert!(ids(&page).into_iter().eq(["d".to_owned()]));

@@ -391,7 +391,7 @@ async fn ttl_13_what_is_purged_by_count_goes_with_compaction() {
         while world.engine().purge(now, pace).await.unwrap().more {}
         let purged = world.must_be_clean().await;
         assert_eq!((before.records, purged.records), (800, 80));
-        assert!(purged.left > 2000, "{} rows are left to the store", purged.left);
+        assert_eq!(purged.left > 2000, world.drops_dead_rows(), "{} rows are left to the store", purged.left);
         for name in ["c", "plain"] {
             assert_eq!(seen_by_all_walks(&world, name).await[..4], [40; 4]);
         }
@@ -733,6 +733,9 @@ async fn ttl_42_what_is_written_for_a_purge_does_not_grow_with_it() {
     let mut written = Vec::new();
     for documents in [10, 1000] {
         let world = world_with(Backend::Mirrored, Some(5)).await;
+        if !world.drops_dead_rows() {
+            return;
+        }
         for n in 0..documents {
             let ttl = if n % 2 == 0 { r#","ttl":3"# } else { "" };
             world.create("c", &format!(r#"{{"id":"{n}","n":{n}{ttl}}}"#)).await.unwrap();
@@ -752,6 +755,9 @@ async fn ttl_42_what_is_written_for_a_purge_does_not_grow_with_it() {
 #[tokio::test]
 async fn ttl_43_a_dropped_container_is_discarded() {
     let world = World::new(Backend::Embedded).await;
+    if !world.drops_dead_rows() {
+        return;
+    }
     world.create_container(definition_with_ttl("kept", None)).await.unwrap();
     world.create("kept", r#"{"id":"a"}"#).await.unwrap();
     let container = world.create_container(definition("c", "/pk")).await.unwrap();
