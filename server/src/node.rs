@@ -68,7 +68,7 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 /// Purge that has been behind for so long is done as a request is: a thread of low priority gets next to nothing where
 /// processors are short, however much it is given in turns.
-const ASIDE_MAX: Duration = Duration::from_secs(4);
+const ASIDE_MAX: Duration = Duration::from_secs(1);
 
 /// Rest per unit of time spent on looking at a backlog, and the longest: figures are to be at most two seconds old.
 const LOOK_REST: u32 = 50;
@@ -333,7 +333,7 @@ impl Node {
             Ok(purged) => {
                 *self.behind.lock() = None;
                 self.caught_up.notify_one();
-                self.gauges.refresh(&self.engine).await;
+                self.refresh_gauges(in_front).await;
                 let next = purged.next.map_or(REST_MAX, |at| {
                     let ahead = Duration::from_millis(at.0.saturating_sub(self.engine.clock().now().0));
                     ripening.until(at, self.uptime.elapsed()).unwrap_or(ahead)
@@ -376,12 +376,17 @@ impl Node {
     async fn look(self: &Arc<Self>, in_front: &TaskSet) {
         let watch = Stopwatch::start();
         if self.behind.lock().is_some() {
-            // Not aside: under a load that leaves that thread little, figures are what people look at.
-            let node = self.clone();
-            in_front.run(async move { node.gauges.refresh(&node.engine).await }).await;
+            self.refresh_gauges(in_front).await;
         }
         let rest = (watch.elapsed() * LOOK_REST).min(LOOK_REST_MAX);
         pause(rest.max(samples::EVERY / 2)).await;
+    }
+
+    /// Not aside: a thread of low priority needs seconds for a look where writers take the processors, and purge waits
+    /// for it.
+    async fn refresh_gauges(self: &Arc<Self>, in_front: &TaskSet) {
+        let node = self.clone();
+        in_front.run(async move { node.gauges.refresh(&node.engine).await }).await;
     }
 
     /// Whether what is stored, and the time with it, outlives the server.
