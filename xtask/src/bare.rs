@@ -27,7 +27,6 @@ use crate::{
 };
 
 const RELEASE: &str = "bookworm";
-const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// A C compiler with what it links programs to.
 const C_COMPILER: &str = "gcc,libc6-dev";
@@ -111,15 +110,15 @@ fn make(bare: &Path) -> Result<()> {
     fs::create_dir_all(bare)?;
     let mut debootstrap = Command::new("debootstrap");
     debootstrap.args(["--variant=minbase", &format!("--include={C_COMPILER}"), RELEASE]).arg(bare);
-    run(debootstrap.arg(mirror()))?;
+    run(debootstrap.args(mirror()))?;
     // No package may start a server that outlives its installation.
     let policy = bare.join("usr/sbin/policy-rc.d");
     fs::write(&policy, "#!/bin/sh\nexit 101\n")?;
     needs::set_executable(&policy)
 }
 
-/// The mirror that this machine takes its own packages from, if it is Debian.
-fn mirror() -> String {
+/// The mirror that this machine takes its own packages from, if it is Debian. debootstrap knows one itself.
+fn mirror() -> Option<String> {
     let lists =
         fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten().map(|file| file.path());
     let mut lists: Vec<_> = lists.chain(["/etc/apt/sources.list".into()]).collect();
@@ -128,7 +127,7 @@ fn mirror() -> String {
     let text: String = lists.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let mut words = lines.flat_map(str::split_ascii_whitespace).map(|word| word.trim_end_matches('/'));
-    words.find(|word| word.starts_with("http") && word.ends_with("/debian")).unwrap_or(MIRROR).to_owned()
+    words.find(|word| word.starts_with("http") && word.ends_with("/debian")).map(str::to_owned)
 }
 
 fn copy_settings(bare: &Path) -> Result<()> {
