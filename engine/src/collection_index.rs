@@ -256,7 +256,7 @@ impl Engine {
             for (key, value) in &page.rows {
                 let document = DocumentKey::from_tail(key.get(PREFIX_LEN..).unwrap_or_default())?;
                 let record = Record::decode(value.clone())?;
-                if reach.has_purged(&record.life, (record.lsn, record.ordinal), &document) {
+                if reach.has_purged(&record.life, (record.lsn, record.ordinal), document.as_bytes()) {
                     continue;
                 }
                 let mut life = Vec::new();

@@ -41,10 +41,10 @@ use crate::{
 };
 
 /// The layout of keys and values in the store. `docs/format.md` has a paragraph for each.
-const LAYOUT: u64 = 3;
+const LAYOUT: u64 = 4;
 
 /// Layouts before, all of whose stores mean the same in this one.
-const LAYOUTS_BEFORE: [u64; 2] = [1, 2];
+const LAYOUTS_BEFORE: [u64; 3] = [1, 2, 3];
 
 /// How often, and how far apart, a change that another node has announced is looked for before it is given
 /// up: half a second, where one takes milliseconds.

@@ -22,7 +22,7 @@ use crate::{
     index,
     keys::{Family, Shard, sequence_of},
     purge::Reach,
-    record::{FeedEntry, Record},
+    record::{DueEntry, FeedEntry, Record},
     scan::{indexed_through, last_commit},
 };
 
@@ -103,7 +103,7 @@ impl Engine {
             if entry.epoch == epoch {
                 continue;
             }
-            if reach.has_purged(&entry.life, (lsn, ordinal), &entry.document) {
+            if reach.has_purged(&entry.life, (lsn, ordinal), entry.document.as_bytes()) {
                 continue;
             }
             let record_key = shard.record(&entry.document);
@@ -220,7 +220,7 @@ impl Engine {
             for (key, value) in &page.rows {
                 let (lsn, ordinal) = sequence_of(key)?;
                 let mut entry = FeedEntry::decode(value)?;
-                if reach.has_purged(&entry.life, (lsn, ordinal), &entry.document) {
+                if reach.has_purged(&entry.life, (lsn, ordinal), entry.document.as_bytes()) {
                     continue;
                 }
                 let record_key = shard.record(&entry.document);
@@ -249,8 +249,9 @@ impl Engine {
                 for key in index::secondary_keys(container, shard, &entry.document, record.body())? {
                     put(key, index::secondary_value(&entry.document, &life));
                 }
+                let due = DueEntry::encoded(&record);
                 for key in expiry {
-                    put(key, record.size().to_be_bytes().to_vec());
+                    put(key, due.clone());
                 }
                 put(shard.sequenced(Family::Feed, lsn, ordinal), entry.encode());
                 put(record_key.clone(), record.encode().0);

@@ -8,8 +8,8 @@
 //! * documents with their own deadline, or a date under a date rule, stand in a family that begins with it.
 //!
 //! Where the store drops rows by itself, documents are taken out of the sums as they are walked over, and that is all
-//! (`count.rs`). Others go one by one: those with dates or unique rows, those of containers with a log, and all where
-//! the store only deletes what it is told to. Record, index entries, unique keys, feed entry and expiry entries go in
+//! (`count.rs`). Others go one by one: those of containers with unique rows or a log, and all where the store only
+//! deletes what it is told to. Record, index entries, unique keys, feed entry and expiry entries go in
 //! one guarded batch then, so a document that is written again at the same moment survives. The batches are background
 //! work: behind everybody else, and not synced for their own sake. A tick takes a bounded number of documents from
 //! each container, so that none waits for another's backlog; how many is the caller's choice of [`Pace`].
@@ -286,9 +286,9 @@ impl Engine {
     ) -> Result<Tick> {
         let snapshot = self.store().background_snapshot().await?;
         let cuts = container.ttl().cuts(now);
-        let reach = Reach::read(&*snapshot, shard).await?;
-        let mut search =
-            Search::new(&*snapshot, container, shard, &cuts, self.purge_marks(), pace.victims_max(), reach);
+        let before = Reach::read(&*snapshot, shard).await?;
+        let (marks, victims_max) = (self.purge_marks(), pace.victims_max());
+        let mut search = Search::new(&*snapshot, container, shard, &cuts, marks, victims_max, before.clone());
         search.feed().await?;
         search.deadlines().await?;
         search.dates().await?;
@@ -303,6 +303,7 @@ impl Engine {
             shard,
             snapshot: &*snapshot,
             cuts: &cuts,
+            before: &before,
             reach: &reach,
             moment: self.next_moment(now),
             now,
@@ -349,6 +350,7 @@ impl Engine {
         pace: Pace,
     ) -> Result<Purged> {
         let snapshot = self.store().background_snapshot().await?;
+        let now = Timestamp::from_seconds(now.seconds());
         let cuts = container.ttl().cuts(now);
         let walk = Walk {
             container,
@@ -481,7 +483,8 @@ struct Removal<'a> {
     shard: Shard,
     snapshot: &'a dyn Snapshot,
     cuts: &'a Cuts,
-    /// How far the search has come.
+    /// What was purged before, and how far the search has come.
+    before: &'a Reach,
     reach: &'a Reach,
     moment: u64,
     now: Timestamp,
@@ -506,7 +509,11 @@ impl Removal<'_> {
         let (mut documents, mut bytes) = (0, 0);
         for (document, record) in victims.iter().zip(records) {
             let Some(record) = record.map(Record::decode).transpose()? else { continue };
-            if self.cuts.is_live(&record.life) {
+            let place = (record.lsn, record.ordinal);
+            // One that was counted out, when this container was purged by count, is in another queue still.
+            if self.cuts.is_live(&record.life)
+                || self.before.has_purged(&record.life, place, document.as_bytes())
+            {
                 continue;
             }
             documents += 1;

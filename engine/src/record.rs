@@ -146,6 +146,53 @@ impl Record {
     }
 }
 
+/// What an entry in a queue of deadlines or dates says of its document: its size, and if the document stands in several
+/// queues, or may, which version it is of and how long that lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DueEntry {
+    pub size: u32,
+    /// The version's place in the feed and its life. Documents without dates have none; nor have entries of layouts
+    /// before 4.
+    pub version: Option<((u64, u16), Life)>,
+}
+
+impl DueEntry {
+    /// What an entry without a version has.
+    pub const SIZE_LEN: usize = 4;
+    const LSN_AT: usize = Self::SIZE_LEN;
+    const ORDINAL_AT: usize = 12;
+    const LIFE_AT: usize = 14;
+
+    /// The entry of a version, as far as it does not need the number of its commit.
+    pub fn encoded(record: &Record) -> Vec<u8> {
+        let mut bytes = record.size().to_be_bytes().to_vec();
+        if !record.life.dates.is_empty() {
+            bytes.extend_from_slice(&record.lsn.to_be_bytes());
+            bytes.extend_from_slice(&record.ordinal.to_be_bytes());
+            record.life.encode(&mut bytes);
+        }
+        bytes
+    }
+
+    /// Where the number of the commit goes.
+    pub fn marks(bytes: &[u8]) -> Vec<SeqMark> {
+        let has_version = bytes.len() > Self::SIZE_LEN;
+        let mark = SeqMark { advance: 0, at: MarkAt::Value(Self::LSN_AT as u32) };
+        has_version.then_some(mark).into_iter().collect()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let size = u32::from_be_bytes(*bytes.first_chunk()?);
+        if bytes.len() == Self::SIZE_LEN {
+            return Some(Self { size, version: None });
+        }
+        let lsn = be_u64(bytes.get(Self::LSN_AT..Self::ORDINAL_AT)?);
+        let ordinal = u16::from_be_bytes(bytes.get(Self::ORDINAL_AT..Self::LIFE_AT)?.try_into().ok()?);
+        let (life, _) = Life::decode(&bytes[Self::LIFE_AT..])?;
+        Some(Self { size, version: Some(((lsn, ordinal), life)) })
+    }
+}
+
 fn empty_document() -> &'static RawDocument {
     const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
     RawDocument::from_bytes(EMPTY).expect("five bytes are the empty document")

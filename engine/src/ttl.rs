@@ -152,6 +152,12 @@ impl Life {
         }
     }
 
+    /// How long the stored form is.
+    pub fn encoded_len(&self) -> usize {
+        let own = if matches!(self.own, OwnTtl::Seconds(_)) { 4 } else { 0 };
+        9 + own + 10 * self.dates.len()
+    }
+
     /// Reads the stored form and says how long it was.
     pub fn decode(bytes: &[u8]) -> Option<(Self, usize)> {
         let flags = *bytes.first()?;

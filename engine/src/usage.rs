@@ -11,10 +11,10 @@ use crate::{
     container::Container,
     engine::Engine,
     error::{Error, Result},
-    keys::{Family, Shard, from_ordered, ordered},
+    keys::{Family, Shard, from_ordered, ordered, sequence_of},
     purge::Reach,
     ranges::PartitionKeyRange,
-    record::FeedEntry,
+    record::{DueEntry, FeedEntry},
     scan::each_row,
     ttl::{Cuts, OwnTtl},
 };
@@ -127,7 +127,7 @@ impl Engine {
         if cuts.inherited.through > i64::MIN {
             let mut range = shard.range(Family::Feed, &[]);
             range.start.extend_from_slice(&reach.feed_start());
-            let dead = dead_feed_entries(&*snapshot, range, cuts).await?;
+            let dead = dead_feed_entries(&*snapshot, range, cuts, &reach).await?;
             for entry in dead {
                 let at = container.ttl().expired_at(&entry.life, cuts);
                 if first(entry.document.as_bytes()) {
@@ -137,21 +137,24 @@ impl Engine {
         }
         let mut expiry = shard.range(Family::Expiry, &[]);
         let head = expiry.start.len();
-        expiry.start.extend_from_slice(&reach.deadlines);
-        each_due(&*snapshot, expiry, head, cuts.own.through, &mut |deadline, document, size| {
-            if first(document) {
+        expiry.start.extend_from_slice(&reach.own.from);
+        each_due(&*snapshot, expiry, head, cuts.own.through, &mut |deadline, document, entry| {
+            if !reach.has_purged_entry(entry, document) && first(document) {
                 let at = container.ttl().own_expired_at(deadline, cuts);
-                backlog.add(size, at.map(|seconds| Timestamp::from_seconds(seconds.max(0) as u64)));
+                backlog.add(entry.size, at.map(|seconds| Timestamp::from_seconds(seconds.max(0) as u64)));
             }
         })
         .await?;
         for rule in cuts.date_rules() {
-            let dates = shard.range(Family::Date, &rule.to_be_bytes());
+            let mut dates = shard.range(Family::Date, &rule.to_be_bytes());
             let head = dates.start.len();
-            each_due(&*snapshot, dates, head, cuts.date(rule).through, &mut |date, document, size| {
-                if first(document) {
+            if let Some(queue) = reach.date(rule) {
+                dates.start.extend_from_slice(&queue.from);
+            }
+            each_due(&*snapshot, dates, head, cuts.date(rule).through, &mut |date, document, entry| {
+                if !reach.has_purged_entry(entry, document) && first(document) {
                     let at = container.ttl().date_expired_at(rule, date, cuts);
-                    backlog.add(size, at.map(|ms| Timestamp(ms.max(0) as u64)));
+                    backlog.add(entry.size, at.map(|ms| Timestamp(ms.max(0) as u64)));
                 }
             })
             .await?;
@@ -173,11 +176,12 @@ impl Backlog {
     }
 }
 
-/// Entries of documents that inherit and are dead, from the head of the feed to the first alive.
+/// Entries of documents that inherit, are dead and not purged, from the head of the feed to the first alive.
 async fn dead_feed_entries(
     snapshot: &dyn Snapshot,
     mut range: mayfly_storage::store::KeyRange,
     cuts: &Cuts,
+    reach: &Reach,
 ) -> Result<Vec<FeedEntry>> {
     use mayfly_storage::store::{Direction, PageLimit};
     let mut dead = Vec::new();
@@ -190,7 +194,9 @@ async fn dead_feed_entries(
                 if entry.life.ts as i64 > cuts.inherited.through {
                     return Ok(dead);
                 }
-                dead.push(entry);
+                if !reach.has_purged(&entry.life, sequence_of(key)?, entry.document.as_bytes()) {
+                    dead.push(entry);
+                }
             }
             range.start = [&key[..], &[0]].concat();
         }
@@ -200,13 +206,13 @@ async fn dead_feed_entries(
     }
 }
 
-/// Gives `due` what is due in a family whose keys go on with a time and a document: time, document, size.
+/// Gives `due` what is due in a family whose keys go on with a time and a document: time, document, entry.
 async fn each_due(
     snapshot: &dyn Snapshot,
     mut family: mayfly_storage::store::KeyRange,
     head: usize,
     through: i64,
-    due: &mut (dyn FnMut(i64, &[u8], u32) + Send),
+    due: &mut (dyn FnMut(i64, &[u8], &DueEntry) + Send),
 ) -> Result<()> {
     const DAMAGED: Error = Error::Corrupt("an expiry entry cannot be read");
     if through == i64::MIN {
@@ -216,8 +222,7 @@ async fn each_due(
     each_row(snapshot, family, &mut |key, value| {
         let time = from_ordered(&key[head..]).ok_or(DAMAGED)?;
         let document = key.get(head + 8..).ok_or(DAMAGED)?;
-        let size = value[..].try_into().map(u32::from_be_bytes).map_err(|_| DAMAGED)?;
-        due(time, document, size);
+        due(time, document, &DueEntry::decode(value).ok_or(DAMAGED)?);
         Ok(())
     })
     .await

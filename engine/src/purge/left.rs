@@ -17,7 +17,8 @@ use parking_lot::Mutex;
 use super::reach::Reach;
 use crate::{
     keys::{Family, PREFIX_LEN, Shard, from_ordered, sequence_of},
-    record::{FeedEntry, Record},
+    record::{DueEntry, FeedEntry, Record},
+    ttl::Life,
 };
 
 /// In the order of slots.
@@ -54,10 +55,6 @@ impl Left {
 
 struct Told(Arc<ByShard>);
 
-/// The first byte of a life: by the default and without dates, or by its own deadline and without dates.
-const BY_DEFAULT: u8 = 0x00;
-const BY_DEADLINE: u8 = 0x40;
-
 /// Where the birth of a record stands, and its own place in the feed.
 const BIRTH: std::ops::Range<usize> = 11..21;
 
@@ -71,29 +68,46 @@ impl Told {
 
     fn judged(&self, key: &[u8], value: &[u8]) -> Option<Verdict> {
         let reach = self.reach(key)?;
+        let wholly = |life: &[u8]| Some(reach.has_purged_wholly(&Life::decode(life)?.0));
         match Family::of(key)? {
             Family::Record => {
                 let place = place_of(value.get(..8)?, value.get(9..11)?)?;
+                let (life, _) = Life::decode(value.get(Record::LIFE_AT..)?)?;
                 // What a key held before its document was made had ended by then, or was deleted.
                 let birth = value.get(BIRTH)?;
                 let is_first = birth[..8] == value[..8] && birth[8..] == value[9..11];
                 let verdict = if is_first { Verdict::DropAll } else { Verdict::Drop };
-                has_ended(reach, value.get(Record::LIFE_AT..)?, Some(place))?.then_some(verdict)
+                reach.has_purged(&life, place, key.get(PREFIX_LEN..)?).then_some(verdict)
             }
             Family::Feed => {
-                let place = sequence_of(key).ok()?;
-                has_ended(reach, value.get(FeedEntry::LIFE_AT..)?, Some(place))?.then_some(Verdict::DropAll)
+                let (life, used) = Life::decode(value.get(FeedEntry::LIFE_AT..)?)?;
+                let document = value.get(FeedEntry::LIFE_AT + used..)?;
+                reach.has_purged(&life, sequence_of(key).ok()?, document).then_some(Verdict::DropAll)
             }
             Family::Expiry => {
                 let deadline = from_ordered(key.get(PREFIX_LEN..)?)?;
-                (deadline <= reach.own).then_some(Verdict::DropAll)
+                if deadline <= reach.own.through {
+                    return Some(Verdict::DropAll);
+                }
+                let is_purged = reach.has_purged_entry(&DueEntry::decode(value)?, key.get(PREFIX_LEN + 8..)?);
+                is_purged.then_some(Verdict::Drop)
+            }
+            Family::Date => {
+                let rule = u16::from_be_bytes(*key.get(PREFIX_LEN..)?.first_chunk()?);
+                let date = from_ordered(key.get(PREFIX_LEN + 2..)?)?;
+                if reach.date(rule).is_some_and(|queue| date <= queue.through) {
+                    return Some(Verdict::DropAll);
+                }
+                let is_purged =
+                    reach.has_purged_entry(&DueEntry::decode(value)?, key.get(PREFIX_LEN + 10..)?);
+                is_purged.then_some(Verdict::Drop)
             }
             Family::Index | Family::Composite | Family::Text | Family::Vector => {
-                has_ended(reach, value, None)?.then_some(Verdict::Drop)
+                wholly(value)?.then_some(Verdict::Drop)
             }
             Family::Secondary => {
                 let document = usize::from(u16::from_be_bytes(value.get(..2)?.try_into().ok()?));
-                has_ended(reach, value.get(2 + document..)?, None)?.then_some(Verdict::Drop)
+                wholly(value.get(2 + document..)?)?.then_some(Verdict::Drop)
             }
             _ => None,
         }
@@ -102,23 +116,6 @@ impl Told {
 
 fn place_of(lsn: &[u8], ordinal: &[u8]) -> Option<(u64, u16)> {
     Some((u64::from_be_bytes(lsn.try_into().ok()?), u16::from_be_bytes(ordinal.try_into().ok()?)))
-}
-
-/// Whether the document with this life is purged. Where its place in the feed is not known, its second has to be
-/// purged to the end.
-fn has_ended(reach: &Reach, life: &[u8], place: Option<(u64, u16)>) -> Option<bool> {
-    let ts = i64::from_be_bytes(life.get(1..9)?.try_into().ok()?);
-    Some(match *life.first()? {
-        BY_DEFAULT => match place {
-            Some(place) => reach.feed.is_some_and(|done| place <= done),
-            None => ts <= reach.inherited,
-        },
-        BY_DEADLINE => {
-            let seconds = u32::from_be_bytes(life.get(9..13)?.try_into().ok()?);
-            ts.saturating_add(i64::from(seconds)) <= reach.own
-        }
-        _ => false,
-    })
 }
 
 impl DeadRows for Told {

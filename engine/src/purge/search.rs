@@ -105,7 +105,7 @@ impl<'a> Search<'a> {
         let family = self.shard.range(Family::Expiry, &[]);
         let on = self.container.ttl().default.is_some();
         // What was purged by count before that has left its entries.
-        let done = self.reach.deadlines.clone();
+        let done = self.reach.own.from.clone();
         self.queue(family, &done, self.cuts.own.through, |deadline| {
             on.then(|| Timestamp::from_seconds(deadline.max(0) as u64))
         })
@@ -117,7 +117,8 @@ impl<'a> Search<'a> {
         for rule in self.container.ttl().date_rules.clone() {
             let family = self.shard.range(Family::Date, &rule.id.to_be_bytes());
             let after = rule.in_force().map(|seconds| i64::from(seconds) * 1000);
-            self.queue(family, &[], self.cuts.date(rule.id).through, |date| {
+            let done = self.reach.date(rule.id).map_or_else(Vec::new, |queue| queue.from.clone());
+            self.queue(family, &done, self.cuts.date(rule.id).through, |date| {
                 after.map(|after| Timestamp(date.saturating_add(after).max(0) as u64))
             })
             .await?;

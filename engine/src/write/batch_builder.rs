@@ -15,7 +15,7 @@ use crate::{
     index,
     keys::{DocumentKey, Family, SEQ_IN_KEY, Shard},
     log::Event,
-    record::{FeedEntry, Record},
+    record::{DueEntry, FeedEntry, Record},
 };
 
 /// What the store has of a document.
@@ -188,15 +188,19 @@ impl<'a> BatchBuilder<'a> {
         if let Some(record) = after {
             let mut life = Vec::with_capacity(16);
             record.life.encode(&mut life);
-            let size = record.size().to_be_bytes();
             let puts = new.into_iter().map(|entry| {
                 let value = entry.value(&life);
                 (entry.key, value)
             });
             let entry = index::secondary_value(document, &life);
             let puts = puts.chain(new_secondary.into_iter().map(|key| (key, entry.clone())));
-            let puts = puts.chain(new_expiry.into_iter().map(|key| (key, size.to_vec())));
             self.batch.puts.extend(puts.map(|(key, value)| Put { key, value, marks: Vec::new() }));
+            let due = DueEntry::encoded(record);
+            self.batch.puts.extend(new_expiry.into_iter().map(|key| Put {
+                key,
+                value: due.clone(),
+                marks: DueEntry::marks(&due),
+            }));
         }
         Ok(terms)
     }

@@ -55,6 +55,8 @@ struct Doc {
     ended: Option<Ended>,
     /// What the write makes of it; `None` is absent.
     after: Option<Record>,
+    /// A version that the write made and that had ended by then: it is not stored, and `after` is absent.
+    stillborn: Option<Record>,
     /// The unique rows of `after`, if they have been computed.
     unique: Option<Vec<Key>>,
     /// Whether `after` is to be written.
@@ -182,7 +184,16 @@ impl<'a> WriteSet<'a> {
         }
         let after = if live { stored.clone() } else { None };
         // What is left of an expired document goes with the batch, but is no reason for one.
-        self.docs.push(Doc { key, stored, ended, after, unique, changed: false, operation: 0 });
+        self.docs.push(Doc {
+            key,
+            stored,
+            ended,
+            after,
+            stillborn: None,
+            unique,
+            changed: false,
+            operation: 0,
+        });
         Ok(())
     }
 
@@ -196,7 +207,9 @@ impl<'a> WriteSet<'a> {
         let [purged, reach] = store.get_both(&rows).await?;
         let reach = Reach::of_row(reach.as_deref())?;
         Ok(match self.engine.counts_out(self.container) {
-            _ if reach.has_purged(&record.life, (record.lsn, record.ordinal), key) => Ended::Counted,
+            _ if reach.has_purged(&record.life, (record.lsn, record.ordinal), key.as_bytes()) => {
+                Ended::Counted
+            }
             true => {
                 Ended::Uncounted { purges: purged.as_deref().and_then(Counter::decode).map(|row| row.seq) }
             }
@@ -342,6 +355,17 @@ impl<'a> WriteSet<'a> {
     }
 
     fn set(&mut self, number: usize, place: usize, after: Option<Record>, unique: Option<Vec<Key>>) {
+        // Purge by count has left its time behind: nobody would come to look for what is over already.
+        let (after, stillborn) = match after {
+            Some(record) if !self.cuts.is_live(&record.life) => (None, Some(record)),
+            after => (after, None),
+        };
+        let unique = unique.filter(|_| stillborn.is_none());
+        let log = stillborn.as_ref().filter(|_| self.container.definition().log_minutes.is_some());
+        if let Some(record) = log {
+            let at = self.container.ttl().expired_at(&record.life, &self.cuts);
+            self.events.push(Event::expired(self.now.seconds(), &self.docs[place].key, record, at));
+        }
         let doc = &mut self.docs[place];
         for row in doc.unique.take().into_iter().flatten() {
             if let Entry::Occupied(mut owner) = self.owners.entry(row)
@@ -353,7 +377,7 @@ impl<'a> WriteSet<'a> {
         for row in unique.iter().flatten() {
             self.owners.insert(row.clone(), Some(place));
         }
-        doc.after = after;
+        (doc.after, doc.stillborn) = (after, stillborn);
         doc.unique = unique;
         doc.changed = true;
         doc.operation = number;
@@ -433,8 +457,9 @@ impl<'a> WriteSet<'a> {
             false => HashSet::new(),
         };
         for place in changed {
-            let Some(record) = self.docs[place].after.clone() else { continue };
-            let operation = self.docs[place].operation;
+            let doc = &self.docs[place];
+            let Some(record) = doc.after.clone().or_else(|| doc.stillborn.clone()) else { continue };
+            let (operation, is_stillborn) = (doc.operation, doc.stillborn.is_some());
             if let Err(error) = self.check_entries(&self.docs[place].key, &record) {
                 return Ok(Some((operation, error)));
             }
@@ -445,7 +470,8 @@ impl<'a> WriteSet<'a> {
                 if kept.contains(&row) || self.owner_outside(&row).await? {
                     return Ok(Some((operation, self.taken(&row))));
                 }
-                if !wanted.insert(row.clone()) {
+                let is_free = if is_stillborn { !wanted.contains(&row) } else { wanted.insert(row.clone()) };
+                if !is_free {
                     return Ok(Some((operation, self.taken(&row))));
                 }
             }
@@ -546,9 +572,9 @@ impl<'a> WriteSet<'a> {
                 builder.rely(&doc.key, doc.stored.as_ref());
                 continue;
             }
-            // Made and deleted again in one transaction.
-            if doc.stored.is_none() && doc.after.is_none() {
-                continue;
+            // Nobody sees it, but it is refused like any other, so everything has to be looked at.
+            if doc.stillborn.is_some() && self.look != Look::Everything {
+                return Ok(Built::LookAgain);
             }
             if let Some(Ended::Uncounted { purges }) = doc.ended {
                 // The first look was the earliest.
@@ -564,11 +590,19 @@ impl<'a> WriteSet<'a> {
                 after: doc.after.as_ref(),
                 after_unique: doc.unique.as_deref(),
             };
-            let terms = match builder.add(&change) {
-                Err(_) if self.look != Look::Everything => return Ok(Built::LookAgain),
-                terms => terms?,
+            let terms = match (&doc.stored, &doc.after) {
+                // Made and deleted again in one transaction, or over when it was made.
+                (None, None) => {
+                    builder.rely(&doc.key, None);
+                    0
+                }
+                _ => match builder.add(&change) {
+                    Err(_) if self.look != Look::Everything => return Ok(Built::LookAgain),
+                    terms => terms?,
+                },
             };
-            if let (Some(Ok(outcome)), Some(record)) = (self.results.get_mut(doc.operation), &doc.after) {
+            let written = doc.after.as_ref().or(doc.stillborn.as_ref());
+            if let (Some(Ok(outcome)), Some(record)) = (self.results.get_mut(doc.operation), written) {
                 outcome.charge = charge::write(record.size(), terms)
                     * if outcome.effect == Effect::Replaced { charge::REPLACE_FACTOR } else { 1.0 };
             }

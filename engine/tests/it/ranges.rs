@@ -353,7 +353,7 @@ async fn a_store_of_layout_1_is_opened_and_marked_and_one_of_another_is_refused(
     drop(world);
     store.commit(Batch { puts: vec![put(&key, old)], ..mark(1) }).await.unwrap();
     let world = World::on(store.clone(), Timestamp::from_seconds(1000)).await.unwrap();
-    assert_eq!(store.get(&format).await.unwrap().unwrap()[..], 3_u64.to_be_bytes());
+    assert_eq!(store.get(&format).await.unwrap().unwrap()[..], 4_u64.to_be_bytes());
     let starts: Vec<_> = world
         .must_container("c")
         .ranges()
