@@ -1,22 +1,30 @@
 //! What the engine has to report to Prometheus: documents, expiries and the purge that follows them.
 //!
-//! Gauges that need a look at the data are refreshed by the purge loop and only printed here, so that asking for
-//! metrics costs nothing.
+//! Gauges that need a look at the data are refreshed by purge when it has caught up, and every second beside it when it
+//! has not. They are only printed here, so that asking for metrics costs nothing.
 //!
 //! Holds: containers are named by their number; names are user data.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use mayfly_engine::{Engine, Usage};
+use mayfly_engine::{Engine, Usage, clock::Stopwatch};
 use parking_lot::Mutex;
 
 /// The last look at each container, by number.
 #[derive(Debug, Default)]
-pub struct Gauges(Mutex<BTreeMap<u32, Usage>>);
+pub struct Gauges(Mutex<Look>);
+
+#[derive(Debug, Default)]
+struct Look {
+    usages: BTreeMap<u32, Usage>,
+    /// Since it began.
+    begun: Option<Stopwatch>,
+}
 
 impl Gauges {
     /// Looks at every container.
     pub async fn refresh(&self, engine: &Engine) {
+        let begun = Some(Stopwatch::start());
         let Ok(now) = engine.now().await else { return };
         let mut usages = BTreeMap::new();
         for database in engine.databases() {
@@ -26,17 +34,22 @@ impl Gauges {
                 }
             }
         }
-        *self.0.lock() = usages;
+        *self.0.lock() = Look { usages, begun };
+    }
+
+    /// How old the last look is, if there was one.
+    pub fn age(&self) -> Option<Duration> {
+        self.0.lock().begun.map(Stopwatch::elapsed)
     }
 
     /// The last look.
     pub fn usages(&self) -> Vec<Usage> {
-        self.0.lock().values().copied().collect()
+        self.0.lock().usages.values().copied().collect()
     }
 
     /// Appends the lines.
     pub fn render(&self, engine: &Engine, out: &mut String) {
-        let usages = self.0.lock().clone();
+        let usages = self.0.lock().usages.clone();
         let mut family = |name: &str, kind: &str, help: &str, value: &dyn Fn(u32, &Usage) -> u64| {
             let _ = writeln!(out, "# HELP mayfly_{name} {help}\n# TYPE mayfly_{name} {kind}");
             for (id, usage) in &usages {

@@ -72,6 +72,7 @@ const ASIDE_MAX: Duration = Duration::from_secs(1);
 
 /// Rest per unit of time spent on looking at a backlog, and the longest: figures are to be at most two seconds old.
 const LOOK_REST: u32 = 50;
+const LOOK_AGE: Duration = Duration::from_millis(500);
 const LOOK_REST_MAX: Duration = Duration::from_millis(1200);
 
 /// After a crash, or where other nodes tell the time already, the engine's may be this far ahead of the clock: the horizon is
@@ -212,15 +213,12 @@ impl Backend for Node {
                 }
             }));
         }
-        let (node, in_front) = (self.clone(), tasks.clone());
+        let node = self.clone();
+        tasks.spawn(until(stopping.clone(), async move { node.purge_rounds().await }));
+        let node = self.clone();
         tasks.spawn(aside(until(stopping.clone(), async move {
             // Giving space back is beside the purge: on a large store it takes minutes, and expired documents would pile up.
-            tokio::join!(
-                node.clone().purge_rounds(&in_front),
-                node.upkeep_rounds(),
-                node.space_rounds(),
-                node.settle_rounds()
-            );
+            tokio::join!(node.upkeep_rounds(), node.space_rounds(), node.settle_rounds());
         })));
         let node = self.clone();
         tasks.spawn(until(stopping.clone(), async move {
@@ -229,13 +227,14 @@ impl Backend for Node {
                 pause(REST_MAX).await;
             }
         }));
-        let (node, in_front) = (self.clone(), tasks.clone());
-        // A look at a large backlog takes a while, and the purge does not wait for it.
-        tasks.spawn(aside(until(stopping.clone(), async move {
+        let node = self.clone();
+        // A look at a large backlog takes a while, and the purge does not wait for it. A thread of low priority would wake
+        // up seconds late where writers take the processors.
+        tasks.spawn(until(stopping.clone(), async move {
             loop {
-                node.sample_round(&in_front).await;
+                node.sample_round().await;
             }
-        })));
+        }));
     }
 
     async fn close(&self) -> Result<(), BackendError> {
@@ -290,10 +289,10 @@ impl Node {
         }
     }
 
-    async fn purge_rounds(self: Arc<Self>, in_front: &TaskSet) {
+    async fn purge_rounds(self: Arc<Self>) {
         let mut ripening = Ripening::default();
         loop {
-            self.purge_round(&mut ripening, in_front).await;
+            self.purge_round(&mut ripening).await;
         }
     }
 
@@ -323,9 +322,9 @@ impl Node {
     }
 
     /// One tick of purge, and the rest after it.
-    async fn purge_round(self: &Arc<Self>, ripening: &mut Ripening, in_front: &TaskSet) {
+    async fn purge_round(self: &Arc<Self>, ripening: &mut Ripening) {
         let watch = Stopwatch::start();
-        match self.purge(ripening, in_front).await {
+        match self.purge(ripening).await {
             Ok(purged) if purged.more => {
                 let behind = self.behind.lock().get_or_insert_with(Stopwatch::start).elapsed();
                 self.engine.load().give_way(watch.elapsed(), behind).await;
@@ -333,7 +332,7 @@ impl Node {
             Ok(purged) => {
                 *self.behind.lock() = None;
                 self.caught_up.notify_one();
-                self.refresh_gauges(in_front).await;
+                self.gauges.refresh(&self.engine).await;
                 let next = purged.next.map_or(REST_MAX, |at| {
                     let ahead = Duration::from_millis(at.0.saturating_sub(self.engine.clock().now().0));
                     ripening.until(at, self.uptime.elapsed()).unwrap_or(ahead)
@@ -347,46 +346,40 @@ impl Node {
         }
     }
 
-    async fn purge(self: &Arc<Self>, ripening: &mut Ripening, in_front: &TaskSet) -> Result<Purged, Error> {
+    async fn purge(self: &Arc<Self>, ripening: &mut Ripening) -> Result<Purged, Error> {
         ripening.add(self.engine.now().await?, self.uptime.elapsed());
         match ripening.ripe(self.uptime.elapsed()) {
             Some(ripe) => {
                 let behind = self.behind.lock().map(Stopwatch::elapsed).unwrap_or_default();
                 let pace = self.engine.load().purge_pace(behind);
-                if behind < ASIDE_MAX {
+                if behind >= ASIDE_MAX {
                     return self.engine.purge(ripe, pace).await;
                 }
-                let node = self.clone();
-                let purge = in_front.run(async move { node.engine.purge(ripe, pace).await });
-                purge.await.unwrap_or(Ok(Purged::default()))
+                let (node, (tell, told)) = (self.clone(), tokio::sync::oneshot::channel());
+                let tick = async move { drop(tell.send(node.engine.purge(ripe, pace).await)) };
+                aside(tick).await;
+                told.await.unwrap_or(Ok(Purged::default()))
             }
             None => Ok(Purged::default()),
         }
     }
 
     /// Two looks at the containers, then a sample of the counters.
-    async fn sample_round(self: &Arc<Self>, in_front: &TaskSet) {
-        self.look(in_front).await;
-        self.look(in_front).await;
+    async fn sample_round(&self) {
+        self.look().await;
+        self.look().await;
         self.samples.take(&self.metrics, &self.gauges.usages(), &self.engine);
     }
 
-    /// Looks at the containers, unless purge does so by itself, and rests. A look takes as long as the backlog is; after a
+    /// Looks at the containers, unless purge did so a moment ago, and rests. A look takes as long as the backlog is; after a
     /// long one the rest is longer.
-    async fn look(self: &Arc<Self>, in_front: &TaskSet) {
+    async fn look(&self) {
         let watch = Stopwatch::start();
-        if self.behind.lock().is_some() {
-            self.refresh_gauges(in_front).await;
+        if self.gauges.age().is_none_or(|age| age >= LOOK_AGE) {
+            self.gauges.refresh(&self.engine).await;
         }
         let rest = (watch.elapsed() * LOOK_REST).min(LOOK_REST_MAX);
         pause(rest.max(samples::EVERY / 2)).await;
-    }
-
-    /// Not aside: a thread of low priority needs seconds for a look where writers take the processors, and purge waits
-    /// for it.
-    async fn refresh_gauges(self: &Arc<Self>, in_front: &TaskSet) {
-        let node = self.clone();
-        in_front.run(async move { node.gauges.refresh(&node.engine).await }).await;
     }
 
     /// Whether what is stored, and the time with it, outlives the server.

@@ -11,7 +11,7 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// A growing and shrinking set of tasks. Clones are the same set.
@@ -30,13 +30,6 @@ impl TaskSet {
         // Results of finished tasks are kept until someone asks; ask here, so that they do not pile up.
         while set.try_join_next().is_some() {}
         set.spawn_on(task, runtime);
-    }
-
-    /// Runs work in the set and waits for its answer; none if it was ended before.
-    pub async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.spawn(async move { drop(reply.send(work.await)) });
-        answer.await.ok()
     }
 
     /// The runtime of the caller as a place for long work, which is then of this set.
