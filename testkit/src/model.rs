@@ -151,7 +151,8 @@ impl Model {
     /// Writes several documents of one partition at `now`: all of them, or none, by which step and why.
     ///
     /// Unique values are compared at the end, so that documents may swap theirs. A step that cannot be taken ends the
-    /// batch there; if values collide by then, an earlier step is to blame.
+    /// batch there; if values collide by then, an earlier step is to blame. A version that is over when it is written may not
+    /// have another's value either, and keeps none from those after it.
     pub fn batch(
         &mut self,
         partition: u8,
@@ -161,9 +162,14 @@ impl Model {
         let mut next = self.clone();
         let mut verdicts = Vec::new();
         let mut refused = None;
+        let mut over = BTreeMap::new();
         for (number, (how, id, body)) in steps.iter().enumerate() {
             match next.put(*how, (partition, *id), body.clone(), now) {
-                Ok(verdict) => verdicts.push(verdict),
+                Ok((verdict, is_over)) => {
+                    verdicts.push(verdict);
+                    over.remove(id);
+                    over.extend(is_over.map(|unique| (*id, (number, unique))));
+                }
                 Err(verdict) => {
                     refused = Some((number, verdict));
                     break;
@@ -171,7 +177,8 @@ impl Model {
             }
         }
         let done = &steps[..verdicts.len()];
-        if let Some(step) = next.first_collision(partition, done).filter(|_| !self.is_plain) {
+        let over: Vec<(usize, u8)> = over.into_values().collect();
+        if let Some(step) = next.first_collision(partition, done, &over).filter(|_| !self.is_plain) {
             return Err((step, Verdict::UniqueViolation));
         }
         if let Some(refused) = refused {
@@ -182,7 +189,12 @@ impl Model {
     }
 
     /// The first of the steps whose document has a unique value that another had before it.
-    fn first_collision(&self, partition: u8, steps: &[(How, u8, Body)]) -> Option<usize> {
+    fn first_collision(
+        &self,
+        partition: u8,
+        steps: &[(How, u8, Body)],
+        over: &[(usize, u8)],
+    ) -> Option<usize> {
         let of_partition = self.living.iter().filter(|(name, _)| name.0 == partition);
         let mut holders: Vec<(u8, Option<usize>)> = of_partition
             .map(|(name, document)| {
@@ -192,10 +204,22 @@ impl Model {
             .collect();
         holders.sort_unstable();
         let later = holders.windows(2).filter(|pair| pair[0].0 == pair[1].0).filter_map(|pair| pair[1].1);
-        later.min()
+        let is_taken = |(step, unique): &&(usize, u8)| {
+            holders
+                .iter()
+                .any(|(value, holder)| value == unique && holder.is_none_or(|holder| holder < *step))
+        };
+        later.chain(over.iter().filter(is_taken).map(|(step, _)| *step)).min()
     }
 
-    fn put(&mut self, how: How, name: Name, mut body: Body, now: i64) -> Result<Verdict, Verdict> {
+    /// What becomes of a document; and its unique value, if it is over already.
+    fn put(
+        &mut self,
+        how: How,
+        name: Name,
+        mut body: Body,
+        now: i64,
+    ) -> Result<(Verdict, Option<u8>), Verdict> {
         let there = self.living.get(&name).cloned();
         let invalid = |body: &Body| body.ttl.is_some_and(|ttl| !is_valid_ttl(ttl));
         match (how, &there) {
@@ -213,8 +237,14 @@ impl Model {
         self.writes += 1;
         let birth = there.as_ref().map_or(self.writes, |there| there.birth);
         let living = Living { body, written: now / 1000, version: self.writes, birth };
+        let verdict = if there.is_some() { Verdict::Replaced } else { Verdict::Created };
+        if self.deadline(&living).is_some_and(|deadline| deadline <= now) {
+            self.living.remove(&name);
+            self.expired.push((name, now / 1000));
+            return Ok((verdict, Some(living.body.unique)));
+        }
         self.living.insert(name, living);
-        Ok(if there.is_some() { Verdict::Replaced } else { Verdict::Created })
+        Ok((verdict, None))
     }
 
     /// Deletes a document.

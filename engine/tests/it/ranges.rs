@@ -362,6 +362,6 @@ async fn a_store_of_layout_1_is_opened_and_marked_and_one_of_another_is_refused(
         .collect();
     assert_eq!(starts, [(0, "".into()), (1, "10".into()), (2, "20".into()), (3, "30".into())]);
     drop(world);
-    store.commit(mark(4)).await.unwrap();
+    store.commit(mark(5)).await.unwrap();
     assert!(World::on(store, Timestamp::from_seconds(1000)).await.is_err());
 }
