@@ -308,7 +308,7 @@ impl Upkeep for EmbeddedStore {
     fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             let worth = self.settling.lock().look(&self.trees);
-            match worth.is_empty() {
+            match worth.is_nothing() {
                 true => Ok(false),
                 false => self.reclaiming().settle(worth).await.map(|()| true),
             }

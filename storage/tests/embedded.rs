@@ -13,8 +13,7 @@ use std::{
 use mayfly_storage::{
     Compression, Durability, EmbeddedOptions, EmbeddedStore, Error, conformance,
     store::{
-        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, PageLimit, Put, Slot, Snapshot, Space,
-        Store, Urgency,
+        Advance, Batch, Direction, Expect, Guard, Key, KeyRange, PageLimit, Put, Slot, Space, Store, Urgency,
     },
     upkeep::{DeadRows, Upkeep, Verdict},
 };
@@ -259,41 +258,96 @@ async fn dead_rows_that_were_read_go_too() {
     assert!(!is_there("a1").await && is_there("a2").await && is_there("b1").await);
 }
 
+const ROWS: u32 = 50_000;
+
+/// So many rows of 240 bytes that do not compress.
+async fn store_of_rows(folder: &Path) -> EmbeddedStore {
+    let options = EmbeddedOptions {
+        compression: Compression::None,
+        durability: Durability::None,
+        ..EmbeddedOptions::default()
+    };
+    let store = EmbeddedStore::open(folder, options).unwrap();
+    for numbers in (0..ROWS).collect::<Vec<_>>().chunks(500) {
+        let row = |number: &u32| Put {
+            key: Key { space: Space::Large, slot: Slot(0), bytes: number.to_be_bytes().to_vec() },
+            value: number.to_be_bytes().repeat(60),
+            marks: vec![],
+        };
+        let puts = numbers.iter().map(row).collect();
+        store.commit(Batch { puts, ..Batch::default() }).await.unwrap();
+    }
+    store
+}
+
+fn range_of_rows(from: u32, to: u32) -> KeyRange {
+    KeyRange {
+        space: Space::Large,
+        slot: Slot(0),
+        start: from.to_be_bytes().to_vec(),
+        end: Some(to.to_be_bytes().to_vec()),
+    }
+}
+
+async fn count_rows(store: &EmbeddedStore) -> usize {
+    let limit = PageLimit { rows: 100_000, bytes: usize::MAX };
+    let snapshot = store.snapshot().await.unwrap();
+    snapshot.scan(&range_of_rows(0, ROWS), Direction::Forward, limit).await.unwrap().rows.len()
+}
+
+/// Bytes of all tables in the directory, those included that nobody needs any more.
+fn table_bytes(folder: &Path) -> u64 {
+    let names = names(&folder.join("tree"));
+    let tables = names.iter().filter(|path| path.components().any(|part| part.as_os_str() == "tables"));
+    tables
+        .filter_map(|path| fs::metadata(path).ok())
+        .filter(fs::Metadata::is_file)
+        .map(|file| file.len())
+        .sum()
+}
+
 /// Ranges of many rows go with their tables, or with a merge where other rows are in the same tables, and those of few one by
-/// one; their space is back, and a reader from before is not in the way.
+/// one. Their space is back when the discard is done.
 #[tokio::test]
 async fn discarded_space_comes_back() {
-    for (from, to, left) in [(0_u32, 50_000_u32, 0_usize), (0, 30_000, 20_000), (10, 100, 49_910)] {
+    for (from, to, left) in [(0_u32, ROWS, 0_usize), (0, 30_000, 20_000), (10, 100, 49_910)] {
         let folder = TempDir::new().unwrap();
-        let store = open_as(folder.path(), Durability::None);
-        for numbers in (0..50_000_u32).collect::<Vec<_>>().chunks(500) {
-            let row = |number: &u32| Put {
-                key: Key { space: Space::Large, slot: Slot(0), bytes: number.to_be_bytes().to_vec() },
-                value: number.to_be_bytes().repeat(60),
-                marks: vec![],
-            };
-            let puts = numbers.iter().map(row).collect();
-            store.commit(Batch { puts, ..Batch::default() }).await.unwrap();
-        }
-        let before = store.snapshot().await.unwrap();
-        let range = |from: u32, to: u32| KeyRange {
-            space: Space::Large,
-            slot: Slot(0),
-            start: from.to_be_bytes().to_vec(),
-            end: Some(to.to_be_bytes().to_vec()),
-        };
-        assert!(!store.discard(&[range(from, to)]).await.unwrap());
-        let limit = PageLimit { rows: 100_000, bytes: usize::MAX };
-        let rows = async |snapshot: &dyn Snapshot| {
-            snapshot.scan(&range(0, 50_000), Direction::Forward, limit).await.unwrap().rows.len()
-        };
-        assert_eq!(rows(&*store.snapshot().await.unwrap()).await, left);
-        drop(before);
-        store.reclaim().await.unwrap();
-        assert_eq!(rows(&*store.snapshot().await.unwrap()).await, left);
+        let store = store_of_rows(folder.path()).await;
+        assert!(!store.discard(&[range_of_rows(from, to)]).await.unwrap());
+        assert_eq!(count_rows(&store).await, left);
+        let bytes = table_bytes(folder.path());
+        assert!(bytes < left as u64 * 280 + 100_000, "{bytes} bytes for {left} rows");
         drop(store);
         let store = open(folder.path());
-        assert_eq!(rows(&*store.snapshot().await.unwrap()).await, left);
+        assert_eq!(count_rows(&store).await, left);
+    }
+}
+
+/// A reader from before the discard keeps what it shows. When it has left, an idle store lets go of it.
+#[tokio::test]
+async fn discarded_space_comes_back_when_readers_have_left() {
+    let folder = TempDir::new().unwrap();
+    let store = store_of_rows(folder.path()).await;
+    let reader = store.snapshot().await.unwrap();
+    store.discard(&[range_of_rows(0, ROWS)]).await.unwrap();
+    assert_eq!(count_rows(&store).await, 0);
+    for _ in 0..5 {
+        store.compact_when_idle().await.unwrap();
+    }
+    assert!(table_bytes(folder.path()) > 1_000_000, "the reader may look at it");
+    drop(reader);
+    let mut looks = 0;
+    while table_bytes(folder.path()) > 100_000 {
+        store.compact_when_idle().await.unwrap();
+        looks += 1;
+        assert!(looks < 20, "{} bytes after {looks} looks", table_bytes(folder.path()));
+    }
+    // Then it is at rest.
+    for _ in 0..5 {
+        store.compact_when_idle().await.unwrap();
+    }
+    for _ in 0..5 {
+        assert!(!store.compact_when_idle().await.unwrap());
     }
 }
 

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Merges leave out what is dead (`dead_rows.rs`). To discard ranges is to drop the tables that have nothing else, and then
-//! to merge or to delete the rest, whichever is cheaper. To settle (`settling.rs`) is a flush and a merge of one tree.
+//! to merge or to delete the rest, whichever is cheaper. To settle (`settling.rs`) is a flush and a merge of one tree, or
+//! a flush alone, if a reader that has left kept files from going.
 //!
 //! To stir is to delete a key that no caller can have: it is too long. So nobody ever sees it, and the library has
 //! something to flush.
@@ -38,6 +39,7 @@ use tokio::sync::oneshot;
 use super::{
     committer::Inlet,
     queue::Errand,
+    settling::Worth,
     trees::{Trees, failed},
     view::Moment,
 };
@@ -81,9 +83,9 @@ impl Reclaim {
         self.on_a_thread(Self::run_here).await
     }
 
-    /// Makes a single run of each of these trees.
-    pub async fn settle(self, spaces: Vec<Space>) -> Result<()> {
-        self.on_a_thread(move |reclaim| reclaim.settle_here(&spaces)).await
+    /// Makes a single run of each of some trees, and lets go of what others were merged from.
+    pub async fn settle(self, worth: Worth) -> Result<()> {
+        self.on_a_thread(move |reclaim| reclaim.settle_here(&worth)).await
     }
 
     /// Works on a thread of its own. Goes on to its end if the caller goes away, and is cut short only with the process:
@@ -114,15 +116,13 @@ impl Reclaim {
         self.inlet.ask(Errand::ShrinkLog)
     }
 
-    fn settle_here(&self, spaces: &[Space]) -> Result<()> {
+    fn settle_here(&self, worth: &Worth) -> Result<()> {
         let Some(_turn) = self.turn.try_lock() else { return Ok(()) };
-        self.flush(spaces)?;
-        for space in spaces {
+        self.flush(&worth.merge)?;
+        for space in &worth.merge {
             self.trees.of.of(*space).major_compact().map_err(failed)?;
         }
-        // The library lets go of what was merged when it flushes, and nobody may write for hours. What is flushed is the row
-        // that nobody can ask for, in a table that no reader looks into.
-        self.flush(spaces)
+        self.flush(&[&worth.merge[..], &worth.let_go].concat())
     }
 
     /// Who only wants space is served by the one who is at it; a discard waits for its turn.
@@ -153,13 +153,11 @@ impl Reclaim {
         // A snapshot from before still shows what was dropped.
         self.stir(&[space])?;
         match self.few_keys(ranges)? {
-            Some(few) => self.delete(space, &few),
+            Some(few) => self.delete(space, &few)?,
             // In tables that have other rows too.
-            None => {
-                keyspace.major_compact().map_err(failed)?;
-                self.stir(&[space])
-            }
+            None => keyspace.major_compact().map_err(failed)?,
         }
+        self.flush(&[space])
     }
 
     /// All keys of these ranges, if they are few.
@@ -186,6 +184,9 @@ impl Reclaim {
     }
 
     /// Puts everything written so far into tables, and lets go of files that no snapshot needs.
+    ///
+    /// The library lets go of what was merged or dropped when it flushes, and after that nobody may write for hours. Then
+    /// what is flushed is the row that nobody can ask for, in a table that no reader looks into.
     fn flush(&self, spaces: &[Space]) -> Result<()> {
         self.stir(spaces)?;
         for space in spaces {

@@ -10,6 +10,10 @@
 //!             ▪▪▪▪▪▪▪▪▪▪▪▪▪▪
 //! ```
 //!
+//! Files that were merged or dropped stay as long as a reader from before may look into them, and the library removes them
+//! only when it flushes. So a tree that still has versions from before is flushed once more, again and again with
+//! longer pauses, until the last such reader has left.
+//!
 //! Holds: a byte that is written has at most [`SHARE`] bytes of others written again for it here, and a tree that is too
 //! large to be merged in a few seconds is left alone.
 
@@ -30,25 +34,74 @@ const SETTLED_MAX: u64 = 1 << 30;
 /// Whoever writes more than this between two looks has not left.
 const GROWTH_MAX: u64 = 256 << 10;
 
+/// Versions of a tree that it has after a flush which nobody was in the way of: the one before it and its own.
+const VERSIONS_AT_REST: usize = 2;
+
+/// Looks between two attempts to let go of versions, at most.
+const LOOKS_MAX: u32 = 64;
+
 /// What the last look saw of each tree.
 #[derive(Default)]
 pub struct Settling {
     unsettled: PerSpace<u64>,
+    versions: PerSpace<Versions>,
+}
+
+/// Trees that there is something to do for, and that nobody has written to since the last look.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Worth {
+    /// They are flushed and merged into a single run.
+    pub merge: Vec<Space>,
+    /// They are flushed, so that files which nobody needs go.
+    pub let_go: Vec<Space>,
+}
+
+impl Worth {
+    pub fn is_nothing(&self) -> bool {
+        self.merge.is_empty() && self.let_go.is_empty()
+    }
 }
 
 impl Settling {
-    /// The trees that are worth a merge, and that nobody has written to since the last look.
-    pub fn look(&mut self, trees: &Trees) -> Vec<Space> {
-        let mut worth = Vec::new();
+    /// What there is to do.
+    pub fn look(&mut self, trees: &Trees) -> Worth {
+        let mut worth = Worth::default();
         for space in [Space::Small, Space::Large] {
             let amounts = Amounts::of(trees.of.of(space));
             let before = std::mem::replace(self.unsettled.of_mut(space), amounts.unsettled);
             let is_quiet = amounts.unsettled.abs_diff(before) <= GROWTH_MAX;
+            let versions = self.versions.of_mut(space);
             if is_quiet && amounts.are_worth_a_merge() {
-                worth.push(space);
+                worth.merge.push(space);
+            } else if is_quiet && versions.are_worth_a_flush(amounts.versions) {
+                worth.let_go.push(space);
             }
         }
         worth
+    }
+}
+
+/// When to flush for the sake of a tree's versions.
+#[derive(Default)]
+struct Versions {
+    /// Looks until the next attempt, and those between the last two.
+    left: u32,
+    pause: u32,
+}
+
+impl Versions {
+    fn are_worth_a_flush(&mut self, count: usize) -> bool {
+        if count <= VERSIONS_AT_REST {
+            *self = Self::default();
+            return false;
+        }
+        if let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            return false;
+        }
+        self.left = self.pause;
+        self.pause = (self.pause * 2 + 1).min(LOOKS_MAX);
+        true
     }
 }
 
@@ -58,6 +111,8 @@ struct Amounts {
     settled: u64,
     /// In the memtable and in the other runs.
     unsettled: u64,
+    /// The present version, and those from before that readers may still look at.
+    versions: usize,
 }
 
 impl Amounts {
@@ -67,7 +122,8 @@ impl Amounts {
         let runs = version.iter_levels().flat_map(|level| level.iter());
         let sizes = runs.map(|run| run.iter().map(|table| table.metadata.file_size).sum::<u64>());
         let (settled, all) = sizes.fold((0, 0), |(largest, all), size| (size.max(largest), all + size));
-        Self { settled, unsettled: all - settled + tree.active_memtable().size() }
+        let versions = 1 + tree.version_free_list_len();
+        Self { settled, unsettled: all - settled + tree.active_memtable().size(), versions }
     }
 
     fn are_worth_a_merge(&self) -> bool {
@@ -136,7 +192,7 @@ mod tests {
 
     #[test]
     fn little_beside_much_and_much_beside_more_are_left_alone() {
-        let is_worth = |unsettled, settled| Amounts { settled, unsettled }.are_worth_a_merge();
+        let is_worth = |unsettled, settled| Amounts { settled, unsettled, versions: 1 }.are_worth_a_merge();
         assert!(is_worth(UNSETTLED_MIN, 0) && is_worth(UNSETTLED_MIN, SHARE * UNSETTLED_MIN));
         assert!(!is_worth(UNSETTLED_MIN - 1, 0));
         assert!(!is_worth(UNSETTLED_MIN, SHARE * UNSETTLED_MIN + 1));
