@@ -10,8 +10,8 @@ use std::{
 };
 
 use mayfly_engine::{
-    Access, Across, AdjustableClock, Answer, Clock, DefaultTtl, Direction, Engine, Error, FeedStart,
-    HashRange, IndexAccess, InvalidTtl, Operation, Pace, Reliance, Timestamp,
+    Access, Across, AdjustableClock, Answer, Clock, DefaultTtl, Direction, DocumentId, Engine, Error,
+    FeedStart, HashRange, IndexAccess, InvalidTtl, Operation, Pace, Part, Reliance, Timestamp,
     clock::{Sleep, pause},
 };
 use mayfly_storage::{
@@ -21,13 +21,14 @@ use mayfly_storage::{
 };
 use mayfly_testkit::{
     World,
+    cancel::cut,
     postgres::{empty_address, empty_address_on},
     world::{
         DATABASE, START, definition, definition_with_ttl, document, id_of, index_access, key_of_id,
         partition_key, text_id,
     },
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
 async fn node(address: &str) -> World {
     let store = Arc::new(PostgresStore::open(address).await.unwrap());
@@ -531,4 +532,55 @@ async fn errands_that_are_left_are_forgotten() {
     one.engine().forget_errands(one.now().await).await.unwrap();
     assert_eq!(errand_rows(&store).await, 1 + 1, "the counter, and what was asked later");
     one.must_be_clean().await;
+}
+
+/// A transaction over collections and a change of rules are dropped at every poll on one node. Whatever the
+/// moment, the other node writes to the same documents at once, and both agree.
+#[tokio::test]
+#[ignore = "needs PostgreSQL"]
+async fn what_was_given_up_is_in_nobodys_way() {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let (one, other) = two_nodes().await;
+    for name in ["c", "d"] {
+        one.create_container(definition_with_ttl(name, None)).await.unwrap();
+    }
+    other.engine().refresh().await.unwrap();
+    let transact = async || {
+        let now = one.now().await;
+        let upsert = |name: &str| {
+            let (id, body) = (DocumentId::text("x"), document(r#"{"id": "x", "by": "one"}"#));
+            let operations = vec![Operation::Upsert { id, body, if_match: None }];
+            Part { container: one.must_container(name), key: partition_key(r#""x""#), operations }
+        };
+        let parts = [upsert("c"), upsert("d")];
+        one.engine().transact_parts(&parts, InvalidTtl::Ignore, now).await.map(drop)
+    };
+    let agree = async |at: &str, by: &str| {
+        for name in ["c", "d"] {
+            for node in [&one, &other] {
+                let found = timeout(PATIENCE, node.get(name, "x")).await;
+                let found = found.unwrap_or_else(|_| panic!("{at}: it cannot be read"));
+                assert!(found.as_ref().unwrap().contains(by), "{at}: {found:?} in {name}, not by {by}");
+            }
+        }
+    };
+    for polls in 0.. {
+        let at = format!("after {polls} polls");
+        let (done, changed) = (
+            cut(transact(), polls).await,
+            cut(one.set_ttl("c", Some(1000 + i64::from(polls as u32))), polls).await,
+        );
+        for name in ["c", "d"] {
+            let written = timeout(PATIENCE, other.upsert(name, r#"{"id": "x", "by": "other"}"#)).await;
+            written.unwrap_or_else(|_| panic!("{at}: it is locked")).unwrap();
+        }
+        agree(&at, "other").await;
+        timeout(PATIENCE, transact()).await.unwrap_or_else(|_| panic!("{at}: again")).unwrap();
+        agree(&at, "one").await;
+        if done.is_some() && changed.is_some() {
+            break;
+        }
+    }
+    one.must_be_clean().await;
+    other.must_be_clean().await;
 }

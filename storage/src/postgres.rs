@@ -30,6 +30,7 @@ mod snapshot;
 mod tending;
 mod time;
 mod tls;
+mod transaction;
 
 use std::{
     collections::HashMap,
@@ -43,7 +44,11 @@ use std::{
 use bytes::Bytes;
 use deadpool_postgres::Object;
 use parking_lot::{Mutex, RwLock};
-use tokio::{runtime::Handle, sync::Semaphore, task::JoinSet};
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, oneshot},
+    task::JoinSet,
+};
 use tokio_postgres::{Row, types::ToSql};
 
 use self::{
@@ -110,6 +115,8 @@ pub(crate) struct Inner {
     tallies: Tallies,
     /// What other nodes say.
     heard: Arc<Heard>,
+    /// Held by whoever moves groups, or takes in a server.
+    moves: tokio::sync::Mutex<()>,
     tasks: Mutex<JoinSet<()>>,
     runtime: Handle,
 }
@@ -138,6 +145,7 @@ impl PostgresStore {
             tending: Tending::default(),
             tallies: Tallies::default(),
             heard: Arc::default(),
+            moves: tokio::sync::Mutex::default(),
             tasks: Mutex::default(),
             runtime: Handle::current(),
         };
@@ -207,6 +215,17 @@ impl Inner {
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(task, &self.runtime);
+    }
+
+    /// Does something in a task of the store's, so that it comes to its end though nobody waits for it any
+    /// more.
+    async fn to_completion<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.spawn(async move { drop(reply.send(work.await)) });
+        answer.await.unwrap_or(Err(Error::Poisoned))
     }
 
     /// Refuses an answer of a server that does not hold the slot. `row` is the epoch and floor it has for it.
@@ -409,10 +428,15 @@ impl Store for PostgresStore {
             let is_counted = !batch.advances.is_empty();
             match slots_of(&batch)[..] {
                 [COMMON_SLOT] if is_counted => {
-                    let committed = queue::commit(&self.inner, COMMON_SLOT, batch).await?;
-                    let control = self.inner.control.clone();
-                    self.inner.spawn(async move { listening::say(&control).await });
-                    Ok(committed)
+                    // Others are told though who made the change has left.
+                    let store = self.inner.clone();
+                    let told = async move {
+                        let committed = queue::commit(&store, COMMON_SLOT, batch).await?;
+                        let control = store.control.clone();
+                        store.spawn(async move { listening::say(&control).await });
+                        Ok(committed)
+                    };
+                    self.inner.to_completion(told).await
                 }
                 [] => {
                     self.inner.tallies.commits.fetch_add(1, Relaxed);

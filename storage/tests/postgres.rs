@@ -1,6 +1,9 @@
 //! The store on PostgreSQL keeps the contract. Needs a server: `cargo xtask test scale` brings one.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "postgres/cancel.rs"]
+mod cancel;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;

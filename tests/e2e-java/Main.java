@@ -56,6 +56,7 @@ final class Main {
         harness.test("default is changed", null, 400, Main::defaultIsChanged);
         harness.test("invalid time to live", -1, 400, Main::invalidTimeToLive);
         Mongo.test(harness);
+        Spring.test(harness);
         harness.end();
     }
 

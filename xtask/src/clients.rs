@@ -1,5 +1,5 @@
-//! The `clients` group: the Java and Go SDKs over http and https, and MongoDB's drivers for Java, Go and Rust, against the
-//! release binary.
+//! The `clients` group: the Java and Go SDKs over http and https, MongoDB's drivers for Java, Go and Rust, and Spring
+//! Data MongoDB, against the release binary.
 //!
 //! Their tests are small on purpose: what the protocol means is tested with the Python and JavaScript SDKs (`sdk`); these
 //! show that clients with other habits get along.

@@ -45,8 +45,8 @@ cargo xtask dist                the binary to give to people, laid out by what t
 
 Groups: unit (formatting, lints, tidy, all Rust tests), scripts (golden scripts only), crash (kill -9), scale (several
 nodes on PostgreSQL), sdk (Python and JavaScript SDKs), mongo (MongoDB's drivers for Python and JavaScript), mongo-tools
-(mongodump, mongorestore and their kin), clients (Java and Go SDKs, MongoDB's drivers for Java, Go and Rust), conformance (a
-quick part of what the Python SDK ships), portal (the web portal, in a browser).
+(mongodump, mongorestore and their kin), clients (Java and Go SDKs, MongoDB's drivers for Java, Go and Rust, Spring Data),
+conformance (a quick part of what the Python SDK ships), portal (the web portal, in a browser).
 ";
 
 fn main() -> ExitCode {

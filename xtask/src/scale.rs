@@ -28,8 +28,9 @@ use test_programs::TestPrograms;
 /// Variables that say where the servers are, as `mayfly_testkit::postgres` reads them.
 const ADDRESSES: [&str; 3] = ["MAYFLY_TEST_POSTGRES", "MAYFLY_TEST_POSTGRES_2", "MAYFLY_TEST_POSTGRES_3"];
 
-/// Folders of crates with a test program `postgres`, whose tests need a server.
-const TESTS: [&str; 3] = ["storage", "engine", "server"];
+/// Folders of crates, and test programs with tests that need a server.
+const TESTS: [(&str, &str); 4] =
+    [("storage", "lib"), ("storage", "postgres"), ("engine", "postgres"), ("server", "postgres")];
 
 /// Tests that every store has to pass: the folder of a crate with a test program `it`, and which of its tests. What becomes of
 /// the disk is PostgreSQL's business.
@@ -58,8 +59,8 @@ pub fn run() -> Result<String> {
     };
     let tests = TestPrograms::build()?;
     let mut sum = Count::default();
-    for folder in TESTS {
-        let mut command = tests.command(folder, "postgres")?;
+    for (folder, program) in TESTS {
+        let mut command = tests.command(folder, program)?;
         describe(command.arg("--ignored"));
         sum.add(run_tests(&mut command, libtest)?);
     }

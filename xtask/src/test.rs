@@ -82,7 +82,7 @@ static GROUPS: [Group; 11] = [
     },
     Group {
         name: "clients",
-        what: "the Java and Go SDKs, MongoDB's drivers for Java, Go and Rust",
+        what: "the Java and Go SDKs, MongoDB's drivers for Java, Go and Rust, Spring Data",
         needs: &[Need::Go, Need::Java, Need::Maven],
         run: clients::run,
         runs: Runs::Always,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
@@ -161,8 +161,29 @@ pub async fn start() -> Running {
 
 /// A server with these settings (the port is always a free one, and the only one) and limits.
 pub async fn start_with<B: Backend>(toml: &str, limits: Limits) -> Running {
-    let config = Config::resolve(parse_toml(&format!("port = 0\nmongo-port = 0\n{toml}")).unwrap()).unwrap();
-    let server = Server::bind(config).await.unwrap().with_limits(limits);
+    serve::<B>(bind(0, toml).await.unwrap(), limits)
+}
+
+/// The same with a port for the MongoDB protocol, a free one.
+pub async fn start_with_mongo<B: Backend>(toml: &str, limits: Limits) -> (Running, SocketAddr) {
+    loop {
+        // Free a moment ago; somebody else may have it by now.
+        let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        match bind(address.port(), toml).await {
+            Ok(server) => return (serve::<B>(server, limits), address),
+            Err(RunError::ListenMongo { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+async fn bind(mongo_port: u16, toml: &str) -> Result<Server, RunError> {
+    let toml = format!("port = 0\nmongo-port = {mongo_port}\n{toml}");
+    Server::bind(Config::resolve(parse_toml(&toml).unwrap()).unwrap()).await
+}
+
+fn serve<B: Backend>(server: Server, limits: Limits) -> Running {
+    let server = server.with_limits(limits);
     let (address, ca_pem) = (server.address(), server.ca_pem().to_owned());
     let (sender, signals) = Signals::by_hand();
     let mut runs = JoinSet::new();

@@ -10,6 +10,7 @@ use super::{
     map::Place,
     pause_for_move,
     queue::count,
+    transaction::Transaction,
 };
 use crate::{
     Error, Result,
@@ -26,14 +27,12 @@ pub async fn commit_across(store: &Arc<Inner>, batch: Batch) -> Result<Committed
             return Err(Error::Apart);
         }
         let answer = first.server.write(async |connection: Object| {
-            connection.batch_execute("BEGIN").await?;
-            let answers = send_parts(&connection, &parts, &places).await;
-            let is_good = matches!(&answers, Ok(Ok(_)));
-            let ended = connection.batch_execute(if is_good { "COMMIT" } else { "ROLLBACK" }).await;
-            if ended.is_err() {
-                // In an unknown state, so not for anybody else.
-                drop(Object::take(connection));
-            }
+            let transaction = Transaction::begin(connection, "BEGIN").await?;
+            let answers = send_parts(&transaction, &parts, &places).await;
+            let ended = match &answers {
+                Ok(Ok(_)) => transaction.commit().await,
+                Ok(Err(_)) | Err(_) => transaction.rollback().await,
+            };
             let answers = answers?;
             ended.map(|()| answers)
         });

@@ -7,6 +7,7 @@ use tokio_postgres::error::SqlState;
 use super::{
     map::{GROUPS, Map, Place},
     server::{self, Server, pause},
+    transaction::Transaction,
 };
 use crate::{Error, Result};
 
@@ -46,7 +47,12 @@ pub async fn prepare(server: &Server, holds_all: bool) -> Result<()> {
             }
             Err(error) => return Err(server.failed(&error)),
         };
-        match connection.batch_execute(&format!("BEGIN; {text}; COMMIT")).await {
+        let made = async {
+            let transaction = Transaction::begin(connection, "BEGIN").await?;
+            transaction.batch_execute(&text).await?;
+            transaction.commit().await
+        };
+        match made.await {
             Ok(()) => return Ok(()),
             Err(error) if attempt >= ATTEMPTS => {
                 return Err(Error::Unusable(format!(
@@ -57,8 +63,6 @@ pub async fn prepare(server: &Server, holds_all: bool) -> Result<()> {
             }
             Err(_) => {
                 attempt += 1;
-                let _ = connection.batch_execute("ROLLBACK").await;
-                drop(connection);
                 pause(Duration::from_millis(50)).await;
             }
         }

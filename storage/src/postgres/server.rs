@@ -40,7 +40,7 @@ const PREPARE_CONNECTION: &str = "SET plan_cache_mode = force_generic_plan; SET 
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET jit = off";
 
 /// What a statement answered.
-type Answered<T> = std::result::Result<T, tokio_postgres::Error>;
+pub type Answered<T> = std::result::Result<T, tokio_postgres::Error>;
 
 /// A server of the PostgreSQL family.
 pub struct Server {

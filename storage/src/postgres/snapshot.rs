@@ -21,6 +21,7 @@ use super::{
     Inner,
     group::{stored, stored_key},
     map::Place,
+    transaction::Transaction,
 };
 use crate::{
     Error, Result,
@@ -51,25 +52,22 @@ pub struct PostgresSnapshot {
 }
 
 struct View {
-    connection: Option<Object>,
+    /// None only while it goes.
+    transaction: Option<Transaction>,
     store: Arc<Inner>,
 }
 
 impl View {
     fn client(&self) -> Result<&Object> {
-        self.connection.as_ref().ok_or(Error::Poisoned)
+        self.transaction.as_deref().ok_or(Error::Poisoned)
     }
 }
 
 /// Ends the transaction in the background, then gives the connection back.
 impl Drop for View {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            self.store.spawn(async move {
-                if connection.batch_execute("ROLLBACK").await.is_err() {
-                    drop(Object::take(connection));
-                }
-            });
+        if let Some(transaction) = self.transaction.take() {
+            self.store.spawn(async move { drop(transaction.rollback().await) });
         }
     }
 }
@@ -88,17 +86,12 @@ impl PostgresSnapshot {
         cell.get_or_try_init(|| async {
             let mut attempt = 0;
             loop {
-                // A view from here on: if nobody waits any more while it begins, the connection does not go back as it is.
-                // Whoever got it next would read what was there now.
-                let connection = Some(place.server.long_connection().await?);
-                let mut view = View { connection, store: self.store.clone() };
-                match view.client()?.batch_execute(BEGIN).await {
-                    Ok(()) => return Ok(view),
-                    // A connection that broke while it lay in the pool.
-                    Err(_) if attempt < 3 => {
-                        attempt += 1;
-                        drop(view.connection.take().map(Object::take));
+                match Transaction::begin(place.server.long_connection().await?, BEGIN).await {
+                    Ok(begun) => {
+                        return Ok(View { transaction: Some(begun), store: self.store.clone() });
                     }
+                    // A connection that broke while it lay in the pool.
+                    Err(_) if attempt < 3 => attempt += 1,
                     Err(error) => return Err(place.server.failed(&error)),
                 }
             }

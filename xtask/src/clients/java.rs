@@ -24,7 +24,7 @@ pub fn install() -> Result<Java> {
     let jars = jars.join("*").display().to_string();
     let mut compiler = Command::new("javac");
     compiler.args(["-encoding", "UTF-8", "-cp", &jars, "-d"]).arg(&classes);
-    compiler.args(["Main.java", "Mongo.java", "Harness.java"]).current_dir(folder());
+    compiler.args(["Main.java", "Mongo.java", "Spring.java", "Harness.java"]).current_dir(folder());
     shell::run(&mut compiler)?;
     Ok(Java { class_path: format!("{}:{jars}", classes.display()) })
 }

@@ -32,10 +32,12 @@ impl TestPrograms {
         Ok(Self(messages.filter_map(program).collect()))
     }
 
-    /// A program by the folder of its crate and its name, to be run where cargo would run it.
+    /// A program by the folder of its crate and its name, which is `lib` for the tests beside the code, to be
+    /// run where cargo would run it.
     pub fn command(&self, folder: &str, name: &str) -> Result<Command> {
         let home = root().join(folder);
-        let sources = [home.join(format!("tests/{name}.rs")), home.join(format!("tests/{name}/main.rs"))];
+        let sources = ["tests/NAME.rs", "tests/NAME/main.rs", "src/NAME.rs"];
+        let sources = sources.map(|source| home.join(source.replace("NAME", name)));
         let found = self.0.iter().find(|(source, _)| sources.contains(source));
         let (_, program) = found.ok_or_else(|| Failure(format!("there is no test {name} in {folder}")))?;
         let mut command = Command::new(program);
