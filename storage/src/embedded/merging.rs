@@ -1,8 +1,8 @@
 //! Merges tables, on a thread of ours.
 //!
 //! The library's workers can do it, but badly: the one that is kept free for flushes takes each request to merge out of
-//! their queue and puts it back, over and over, for as long as another one merges. That burns a core. So the trees tell
-//! the workers that no level is ever full (`trees.rs`), and this thread merges by the library's usual sizes.
+//! their queue and puts it back, over and over, for as long as another one is at work. That burns a core. So the trees
+//! tell the workers that no level is ever full, and this thread merges by sizes of ours (`trees.rs`).
 //!
 //! A directory that was made before has the usual sizes stored in it, and there a worker may merge once, at the start. The
 //! library sees to it that nobody takes tables that another is at.
@@ -68,9 +68,9 @@ fn run(trees: &Trees, moment: &Moment, rung: &Receiver<()>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedded::{EmbeddedOptions, reclaim::comes_true};
+    use crate::embedded::{EmbeddedOptions, reclaim::comes_true, trees::FLUSHED_MAX};
 
-    const TABLES: usize = 6;
+    const TABLES: usize = FLUSHED_MAX as usize + 2;
     const LOOKS_MAX: usize = 3000;
 
     fn table_count(trees: &Trees) -> usize {
@@ -99,7 +99,10 @@ mod tests {
         assert!(comes_true(LOOKS_MAX, || table_count(&trees) == 0), "what was left is merged at the start");
         flush_tables(&trees);
         merging.ring();
-        assert!(comes_true(LOOKS_MAX, || table_count(&trees) < 4), "and what comes, when the bell is rung");
+        assert!(
+            comes_true(LOOKS_MAX, || table_count(&trees) < usize::from(FLUSHED_MAX)),
+            "and what comes, when the bell is rung"
+        );
         assert_eq!(trees.get(Space::Small, b"last").unwrap().as_deref(), Some(&b"value"[..]));
 
         drop(merging);

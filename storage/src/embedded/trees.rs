@@ -71,6 +71,14 @@ const RUNS_MAX: usize = 30;
 /// (`former.rs`).
 const WORKERS: usize = 1;
 
+/// Tables that were flushed and not merged, at which they are, and the size of the tables that are made of them. The product
+/// is the size of the first level, all of which is written again each time: so the fewer merges, the fewer bytes. But each
+/// of these tables is looked into by who reads a range.
+///
+/// By the library's usual 4 and 64 MB a bulk load spends a quarter more CPU in the store, twice as much in merges.
+pub const FLUSHED_MAX: u8 = 8;
+const TABLE_BYTES: u64 = 32 * 1024 * 1024;
+
 /// Where a merge of a whole tree begins another table.
 const TABLE_BYTES_OF_ALL: u64 = 64 * 1000 * 1000;
 
@@ -247,7 +255,8 @@ impl Trees {
     /// Merges what is most in need of it. Whether the tree is another one now.
     pub fn merge_some(&self, space: Space) -> Result<bool> {
         let before = self.tree(space).current_version().id();
-        let merge = |tree: &AnyTree| tree.compact(Arc::new(Leveled::default()), self.seen.by_all());
+        let sizes = Leveled::default().with_l0_threshold(FLUSHED_MAX).with_table_target_size(TABLE_BYTES);
+        let merge = |tree: &AnyTree| tree.compact(Arc::new(sizes), self.seen.by_all());
         self.change_tables(space, merge)?;
         Ok(self.tree(space).current_version().id() != before)
     }
