@@ -16,8 +16,8 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-/// How often to look whether the others have let go of something.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How soon to look whether the others have let go of something; each time they have not, half as often, down to the other.
+const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(640)];
 
 /// Something whose last handle we want to be.
 trait Kept: Send {
@@ -79,6 +79,7 @@ impl Retired {
 
 impl Shared {
     fn drop_all(&self) {
+        let mut pause = LOOK_AFTER[0];
         let mut waiting = self.waiting.lock();
         while !waiting.is_closed {
             let free: Vec<_> = waiting.kept.extract_if(.., |kept| kept.is_last()).collect();
@@ -88,12 +89,36 @@ impl Shared {
                 drop(free);
                 waiting = self.waiting.lock();
                 waiting.is_dropping = false;
+                pause = LOOK_AFTER[0];
             } else if waiting.kept.is_empty() {
                 self.changed.wait(&mut waiting);
             } else {
-                self.changed.wait_for(&mut waiting, LOOK_EVERY);
+                let is_news = !self.changed.wait_for(&mut waiting, pause).timed_out();
+                pause = if is_news { LOOK_AFTER[0] } else { (pause * 2).min(LOOK_AFTER[1]) };
             }
         }
         drop(std::mem::take(&mut waiting.kept));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::reclaim::comes_true;
+
+    #[test]
+    fn the_last_handle_is_dropped_by_the_thread_and_no_earlier() {
+        let retired = Retired::default();
+        let thread = retired.start().unwrap();
+        let (kept, other) = (Arc::new("kept"), Arc::new("other"));
+        let is_there = Arc::downgrade(&kept);
+        retired.push(kept.clone());
+        retired.push(other);
+        assert!(!comes_true(5, || retired.is_empty()), "somebody has one of them");
+        drop(kept);
+        assert!(comes_true(1000, || retired.is_empty()));
+        assert!(is_there.upgrade().is_none());
+        retired.close();
+        thread.join().unwrap();
     }
 }
