@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::embedded::{EmbeddedOptions, reclaim::comes_true, trees::FLUSHED_MAX};
 
-    const TABLES: usize = FLUSHED_MAX as usize + 2;
+    const TABLES: usize = FLUSHED_MAX.small as usize + 2;
     const LOOKS_MAX: usize = 3000;
 
     fn table_count(trees: &Trees) -> usize {
@@ -100,7 +100,7 @@ mod tests {
         flush_tables(&trees);
         merging.ring();
         assert!(
-            comes_true(LOOKS_MAX, || table_count(&trees) < usize::from(FLUSHED_MAX)),
+            comes_true(LOOKS_MAX, || table_count(&trees) < usize::from(FLUSHED_MAX.small)),
             "and what comes, when the bell is rung"
         );
         assert_eq!(trees.get(Space::Small, b"last").unwrap().as_deref(), Some(&b"value"[..]));
