@@ -1,11 +1,11 @@
 //! A store in a directory of this machine: log-structured trees from the fjall library, and a committer of ours.
 //!
 //! ```text
-//!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large)
-//!                    pages forward ──▶ rows.rs, blocks.rs ──▶ │
+//!   get, snapshot ───────────────▶ view.rs ──────────────▶ trees.rs (small, large): layers.rs
+//!                  pages ──▶ rows.rs, blocks.rs, backward.rs ──▶ │
 //!   commit, clear, sync ──▶ committer.rs, queue.rs, group.rs ──▶ log.rs, then │
 //!   reclaim, compact_when_idle ──▶ reclaim.rs, settling.rs ──▶ │
-//!                                            merging.rs ──▶ │
+//!                               flushing.rs, merging.rs ──▶ │
 //!                                            directory.rs: whose directory is it, is it free
 //!                                            layout.rs: how rows lie in files, also in an older directory
 //! ```
@@ -16,13 +16,16 @@
 //! Holds: what was acknowledged survives a killed process in every mode, and a lost machine as far as
 //! [`Durability`] says. After a failed write the store only reads.
 
+mod backward;
 mod blocks;
 mod committer;
 mod dead_rows;
 mod directory;
+mod flushing;
 mod former;
 mod group;
 mod hot;
+mod layers;
 mod layout;
 mod log;
 mod merging;
@@ -30,6 +33,7 @@ mod queue;
 mod reclaim;
 mod retire;
 mod rows;
+mod seen;
 mod settling;
 mod trees;
 mod unflushed;
@@ -218,7 +222,7 @@ fn recover(path: &Path, folder: &Path, trees: &Trees) -> Result<Logged> {
     }
     let flushed = [Space::Small, Space::Large].map(|space| trees.flushed_seqno(space));
     let flushed = |space| flushed[usize::from(space == Space::Large)];
-    let replayed = left.replay(|record: Record<'_>| {
+    let replayed = left.replay::<Broken>(|record: Record<'_>| {
         for (space, key, value) in record.writes {
             if flushed(space).is_none_or(|flushed| record.seqno > flushed) {
                 unflushed.wrote(space, record.number);
@@ -231,29 +235,13 @@ fn recover(path: &Path, folder: &Path, trees: &Trees) -> Result<Logged> {
             }
         }
         for space in [Space::Small, Space::Large] {
-            if trees.is_full(space) && trees.seal(space).map_err(Recovering::Store)? {
+            if trees.is_full(space) && trees.seal(space) {
                 unflushed.sealed(space);
             }
         }
         Ok(())
     });
-    match replayed {
-        Ok(()) => Ok(Logged { log, unflushed }),
-        Err(Recovering::Log(broken)) => Err(refuse(broken)),
-        Err(Recovering::Store(error)) => Err(error),
-    }
-}
-
-/// Why what is left in the log could not be put into the trees.
-enum Recovering {
-    Log(Broken),
-    Store(crate::Error),
-}
-
-impl From<Broken> for Recovering {
-    fn from(broken: Broken) -> Self {
-        Self::Log(broken)
-    }
+    replayed.map(|()| Logged { log, unflushed }).map_err(refuse)
 }
 
 impl Store for EmbeddedStore {

@@ -337,7 +337,8 @@ async fn discarded_space_comes_back_when_readers_have_left() {
     assert!(table_bytes(folder.path()) > 1_000_000, "the reader may look at it");
     drop(reader);
     let mut looks = 0;
-    while table_bytes(folder.path()) > 100_000 {
+    // A table for each flush, of one row that nobody can ask for, is left until there are enough for a merge.
+    while table_bytes(folder.path()) > 500_000 {
         store.compact_when_idle().await.unwrap();
         looks += 1;
         assert!(looks < 20, "{} bytes after {looks} looks", table_bytes(folder.path()));

@@ -4,8 +4,7 @@
 //! handles that all threads count: 0.6 µs a row. The blocks it keeps in its cache hold their rows in order, so this one
 //! reads them there, and makes nothing of a row before it is known to be wanted.
 //!
-//! It rests on parts of the library that are public and not documented. The tests of `rows.rs` compare it with the
-//! library's own walk.
+//! It rests on parts of the library that are public and not documented. The tests of `view.rs` compare it with a model.
 //!
 //! Holds: the rows from `start` on, in order, each version of a key for itself, the latest first.
 

@@ -25,12 +25,13 @@ use tokio::sync::oneshot;
 
 use super::{
     Durability,
+    flushing::Flushing,
     group::Ledger,
     log::Log,
     merging::Merging,
     queue::{Closed, Errand, Group, Job, Queue},
     reclaim::{FLUSH_LOOKS_MAX, comes_true},
-    retire::Retiring,
+    retire::Retired,
     trees::Trees,
     unflushed::Unflushed,
     view::Moment,
@@ -49,6 +50,7 @@ const BOTH: [Space; 2] = [Space::Small, Space::Large];
 /// The handle to the thread and its helpers. Dropping it writes and syncs what waits.
 pub struct Committer {
     shared: Arc<Shared>,
+    retired: Retired,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -78,11 +80,17 @@ pub struct Tallies {
 impl Committer {
     pub fn start(trees: Trees, moment: Moment, logged: Logged, durability: Durability) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let (retiring, freeing) = Retiring::start()?;
-        let failing = shared.clone();
-        let (merging, merger) = Merging::start(trees.clone(), move |error| failing.poison(&error))?;
+        let retired = trees.retired.clone();
         // From here on the threads are owned, and ended if one of the others cannot be started.
-        let committer = Self { shared: shared.clone(), threads: Mutex::new(vec![freeing, merger]) };
+        let committer = Self { shared: shared.clone(), retired, threads: Mutex::default() };
+        let own = |thread| committer.threads.lock().push(thread);
+        let fail = |shared: Arc<Shared>| move |error| shared.poison(&error);
+        let (merging, thread) = Merging::start(trees.clone(), moment.clone(), fail(shared.clone()))?;
+        own(thread);
+        let (flushing, thread) =
+            Flushing::start(trees.clone(), moment.clone(), merging, fail(shared.clone()))?;
+        own(thread);
+        own(committer.retired.start()?);
         let mut writer = Writer {
             shared: shared.clone(),
             trees,
@@ -90,8 +98,7 @@ impl Committer {
             durability,
             ledger: Ledger::default(),
             logged,
-            retiring,
-            merging,
+            flushing,
         };
         let writing = Builder::new().name("mayfly-commit".to_owned()).spawn(move || writer.run())?;
         committer.threads.lock().insert(0, writing);
@@ -128,6 +135,7 @@ impl Committer {
     /// Writes and syncs what waits and ends the threads. Says whether all of it is safe.
     pub fn close(&self) -> Result<()> {
         self.shared.queue.close(Closed::Orderly);
+        self.retired.close();
         for thread in self.threads.lock().drain(..) {
             // A panic in there poisoned the queue, which is what is reported.
             let _ = thread.join();
@@ -180,8 +188,7 @@ struct Writer {
     durability: Durability,
     ledger: Ledger,
     logged: Logged,
-    retiring: Retiring,
-    merging: Merging,
+    flushing: Flushing,
 }
 
 /// Someone who waits for the end of the group, and what they will hear if it ends well.
@@ -308,8 +315,9 @@ impl Writer {
     fn seal(&mut self, space: Space) -> Result<()> {
         // A table must not have a half of what the log may lose.
         self.logged.log.sync().map_err(logging)?;
-        if self.trees.seal(space)? {
+        if self.trees.seal(space) {
             self.logged.unflushed.sealed(space);
+            self.flushing.ring();
         }
         Ok(())
     }
@@ -323,17 +331,16 @@ impl Writer {
         for (space, _) in BOTH.into_iter().zip(due).filter(|(_, is_due)| *is_due) {
             self.seal(space)?;
         }
-        if self.retiring.look(&self.trees) {
-            self.merging.ring();
+        if due.contains(&true) {
+            self.wait_for_tables();
         }
-        if due.contains(&true) { self.wait_for_tables() } else { Ok(()) }
+        Ok(())
     }
 
     /// Holds writes up while tables are not made and merged fast enough.
-    fn wait_for_tables(&self) -> Result<()> {
+    fn wait_for_tables(&self) {
         let is_behind = || BOTH.into_iter().any(|space| self.trees.is_behind(space));
-        while !comes_true(FLUSH_LOOKS_MAX, || self.trees.check().is_err() || !is_behind()) {}
-        self.trees.check()
+        while !comes_true(FLUSH_LOOKS_MAX, || self.shared.queue.is_poisoned() || !is_behind()) {}
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
 use super::{
     directory::{Directory, sync_folder, unusable},
     reclaim::{FLUSH_LOOKS_MAX, comes_true},
-    trees::Trees,
+    trees::{Trees, failed},
 };
 use crate::{Result, store::Space};
 
@@ -25,7 +25,8 @@ pub fn renew(path: &Path, directory: &mut Directory, trees: Trees) -> Result<()>
         unusable(path, format_args!("cannot be brought to the present format: {what}. Nothing is lost"))
     };
     for space in [Space::Small, Space::Large] {
-        trees.seal(space)?;
+        // What it read from its journal is in its own memtables, which its worker flushes.
+        trees.of.of(space).rotate_memtable().map_err(failed)?;
         if !comes_true(FLUSH_LOOKS_MAX, || trees.of.of(space).sealed_memtable_count() == 0) {
             return Err(cannot(&"a flush does not end"));
         }

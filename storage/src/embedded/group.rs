@@ -17,7 +17,7 @@ use ahash::RandomState;
 use bytes::Bytes;
 
 use super::{
-    trees::{PerSpace, Trees, failed},
+    trees::{PerSpace, Trees},
     view::Moment,
 };
 use crate::{
@@ -110,7 +110,7 @@ impl Ledger {
                 (Some(written), _) => written.is_none(),
                 (None, Some(_)) => false,
                 // Asks the filters first and fetches no value.
-                (None, None) => !trees.of.of(space).contains_key(bytes).map_err(failed)?,
+                (None, None) => !trees.contains(space, bytes)?,
             },
             Expect::Version(version) => {
                 let is_it = |value: &[u8]| value.starts_with(&version.to_be_bytes());
@@ -120,9 +120,7 @@ impl Ledger {
                     // Who replaces a row has mostly just read it.
                     (None, None) => match moment.lately_read(&guard.key) {
                         Some(value) => is_it(&value),
-                        None => {
-                            trees.of.of(space).get(bytes).map_err(failed)?.is_some_and(|value| is_it(&value))
-                        }
+                        None => trees.get(space, bytes)?.is_some_and(|value| is_it(&value)),
                     },
                 }
             }
@@ -134,7 +132,7 @@ impl Ledger {
         let counter = match (self.writes.of(space).get(bytes), self.counters.of(space).get(bytes)) {
             (Some(written), _) => decoded(written.as_deref())?,
             (None, Some(row)) => row.counter,
-            (None, None) => decoded(trees.of.of(space).get(bytes).map_err(failed)?.as_deref())?,
+            (None, None) => decoded(trees.get(space, bytes)?.as_deref())?,
         };
         counter.advanced(advance).ok_or(Error::Stale { stamp: counter.stamp })
     }

@@ -32,17 +32,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use fjall::{AbstractTree, Keyspace};
+use fjall::AbstractTree;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{
-    committer::Inlet,
-    queue::Errand,
-    settling::Worth,
-    trees::{Trees, failed},
-    view::Moment,
-};
+use super::{committer::Inlet, queue::Errand, settling::Worth, trees::Trees, view::Moment};
 use crate::{
     Error, Result,
     store::{Batch, KEY_BYTES_MAX, Key, KeyRange, Slot, Space, Urgency},
@@ -62,11 +56,14 @@ const DELETES_PER_BATCH: usize = 512;
 
 const BOTH: [Space; 2] = [Space::Small, Space::Large];
 
-/// How often to look whether the library's workers are done.
+/// How often to look whether other threads are done.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Looks at a flush: a minute. One takes a second; if it takes this long a worker failed, and none will do it.
 pub const FLUSH_LOOKS_MAX: usize = 6000;
+
+/// Looks at files that are let go of.
+const FREE_LOOKS_MAX: usize = 20;
 
 /// Everything it takes.
 pub struct Reclaim {
@@ -120,7 +117,7 @@ impl Reclaim {
         let Some(_turn) = self.turn.try_lock() else { return Ok(()) };
         self.flush(&worth.merge)?;
         for space in &worth.merge {
-            self.trees.of.of(*space).major_compact().map_err(failed)?;
+            self.trees.merge_all(*space)?;
         }
         self.flush(&[&worth.merge[..], &worth.let_go].concat())
     }
@@ -144,18 +141,17 @@ impl Reclaim {
             return self.delete(space, &few);
         }
         self.flush(&[space])?;
-        let keyspace = self.trees.of.of(space);
         for range in ranges {
             let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let bounds = (Bound::Included(range.start.as_slice()), end);
-            keyspace.tree.drop_range::<&[u8], _>(bounds).map_err(|error| failed(error.into()))?;
+            self.trees.change_tables(space, |tree| tree.drop_range::<&[u8], _>(bounds))?;
         }
         // A snapshot from before still shows what was dropped.
         self.stir(&[space])?;
         match self.few_keys(ranges)? {
             Some(few) => self.delete(space, &few)?,
             // In tables that have other rows too.
-            None => keyspace.major_compact().map_err(failed)?,
+            None => self.trees.merge_all(space)?,
         }
         self.flush(&[space])
     }
@@ -191,22 +187,23 @@ impl Reclaim {
         self.stir(spaces)?;
         for space in spaces {
             self.inlet.ask(Errand::Seal(*space))?;
-            let tree = self.trees.of.of(*space);
-            if !comes_true(FLUSH_LOOKS_MAX, || tree.sealed_memtable_count() == 0) {
+            let layers = self.trees.layers.of(*space);
+            if !comes_true(FLUSH_LOOKS_MAX, || layers.look().sealed_count() == 0) {
                 return Err(Error::Failed("giving space back: a flush does not end".to_owned()));
             }
         }
+        // What a client still reads may take longer.
+        comes_true(FREE_LOOKS_MAX, || self.trees.retired.is_empty());
         Ok(())
     }
 
     fn merge(&self) -> Result<()> {
-        let merge = |tree: &Keyspace| tree.major_compact().map_err(failed);
-        merge(&self.trees.of.small)?;
-        merge(&self.trees.of.large)?;
+        self.trees.merge_all(Space::Small)?;
+        self.trees.merge_all(Space::Large)?;
         // The first merge finds out which files of values have holes; only another one closes them.
         if self.trees.of.large.fragmented_blob_bytes() >= HOLES_BYTES_MIN {
             self.flush(&BOTH)?;
-            merge(&self.trees.of.large)?;
+            self.trees.merge_all(Space::Large)?;
         }
         Ok(())
     }

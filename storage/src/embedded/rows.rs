@@ -1,4 +1,4 @@
-//! The rows of a tree from a key on, forward: what the memtable and the runs of tables hold, put together.
+//! The rows of a tree from a key on, forward: what memtables and runs of tables hold, put together.
 //!
 //! ```text
 //!   memtable   a9      c7 †d6            the newest version that the snapshot may see,
@@ -9,15 +9,15 @@
 //! Sources are kept in the order of the rows they are at. Most rows come from the lowest run, one after the other, and then
 //! a row costs one comparison with the source behind.
 //!
-//! Holds: the same rows as the library's own walk of the same snapshot.
+//! Holds: of each key the newest version that was written before a number, if that is no delete.
 
 use std::{cmp::Ordering, ops::Bound};
 
 use bytes::Bytes;
 use fjall::AbstractTree;
-use lsm_tree::{InternalValue, Memtable, Result, Slice, Table, TreeId, ValueType, coding::Decode};
+use lsm_tree::{InternalValue, Memtable, Result, Slice, TreeId, ValueType, coding::Decode};
 
-use super::blocks::RunCursor;
+use super::{blocks::RunCursor, layers::Layers};
 use crate::store::MayHold;
 
 /// A snapshot of a tree.
@@ -127,19 +127,15 @@ impl<I: Iterator, R: for<'e> Fn(&'e I::Item) -> Version<'e>> Versions for Entrie
 
 impl<'a> Rows<'a> {
     /// At the first row of what is asked.
-    pub fn new(
-        of: Of<'a>,
-        memtable: &'a Memtable,
-        runs: impl Iterator<Item = &'a [Table]>,
-        asked: Asked<'a>,
-    ) -> Result<Self> {
+    pub fn new(of: Of<'a>, layers: &'a Layers, asked: Asked<'a>) -> Result<Self> {
         let id: TreeId = of.tree.id();
         let end = asked.end.map(|end| (head_of(end), end));
         let mut rows =
             Self { of, cache: None, end, sources: Vec::new(), heads: Vec::new(), order: Vec::new() };
-        let memtable = (!memtable.is_empty()).then(|| along(memtable, asked.start)).flatten();
-        rows.add(memtable.map(Source::Memtable))?;
-        for tables in runs {
+        for memtable in layers.memtables().filter(|memtable| !memtable.is_empty()) {
+            rows.add(along(memtable, asked.start).map(Source::Memtable))?;
+        }
+        for tables in layers.runs() {
             rows.cache = rows.cache.or(tables.first().map(|table| &*table.cache));
             rows.add(RunCursor::new(id, tables, asked)?.map(Source::Run))?;
         }

@@ -17,9 +17,12 @@
 //! Holds: a byte that is written has at most [`SHARE`] bytes of others written again for it here, and a tree that is too
 //! large to be merged in a few seconds is left alone.
 
-use fjall::{AbstractTree, Keyspace};
+use fjall::{AbstractTree, AnyTree};
 
-use super::trees::{PerSpace, Trees};
+use super::{
+    layers::Layers,
+    trees::{PerSpace, Trees},
+};
 use crate::store::Space;
 
 /// Less than this beside the largest run is not worth a merge: it is found in the cache.
@@ -67,7 +70,7 @@ impl Settling {
     pub fn look(&mut self, trees: &Trees) -> Worth {
         let mut worth = Worth::default();
         for space in [Space::Small, Space::Large] {
-            let amounts = Amounts::of(trees.of.of(space));
+            let amounts = Amounts::of(trees.tree(space), &trees.layers.of(space).look());
             let before = std::mem::replace(self.unsettled.of_mut(space), amounts.unsettled);
             let is_quiet = amounts.unsettled.abs_diff(before) <= GROWTH_MAX;
             let versions = self.versions.of_mut(space);
@@ -116,14 +119,11 @@ struct Amounts {
 }
 
 impl Amounts {
-    fn of(tree: &Keyspace) -> Self {
-        let tree = &tree.tree;
-        let version = tree.current_version();
-        let runs = version.iter_levels().flat_map(|level| level.iter());
-        let sizes = runs.map(|run| run.iter().map(|table| table.metadata.file_size).sum::<u64>());
+    fn of(tree: &AnyTree, layers: &Layers) -> Self {
+        let sizes = layers.runs().map(|run| run.iter().map(|table| table.metadata.file_size).sum::<u64>());
         let (settled, all) = sizes.fold((0, 0), |(largest, all), size| (size.max(largest), all + size));
         let versions = 1 + tree.version_free_list_len();
-        Self { settled, unsettled: all - settled + tree.active_memtable().size(), versions }
+        Self { settled, unsettled: all - settled + layers.active.size(), versions }
     }
 
     fn are_worth_a_merge(&self) -> bool {
@@ -159,9 +159,8 @@ mod tests {
 
     /// Runs that a reader has to look into: not the one with the row that nobody can ask for (`reclaim.rs`).
     fn runs(store: &EmbeddedStore) -> usize {
-        let version = store.trees.of.large.tree.current_version();
         let rows = |run: &[lsm_tree::Table]| run.iter().map(|table| table.metadata.item_count).sum::<u64>();
-        version.iter_levels().flat_map(|level| level.iter()).filter(|run| rows(run) > 1).count()
+        store.trees.layers.large.look().runs().filter(|run| rows(run) > 1).count()
     }
 
     #[tokio::test]
@@ -176,7 +175,7 @@ mod tests {
         store.compact_when_idle().await.unwrap();
         assert!(store.compact_when_idle().await.unwrap());
         assert_eq!(runs(&store), 1);
-        assert_eq!(store.trees.of.large.tree.active_memtable().size() / UNSETTLED_MIN, 0);
+        assert_eq!(store.trees.layers.large.look().active.size() / UNSETTLED_MIN, 0);
         let merged = fs::read_dir(store.trees.of.large.path().join("tables")).unwrap().count();
         assert_eq!(merged, 2, "the tables that were merged are gone");
         for _ in 0..3 {

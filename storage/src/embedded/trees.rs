@@ -1,8 +1,8 @@
 //! The two trees under an embedded store, and the sizes they run with.
 //!
 //! Rows lie in compressed blocks. [`Space::Large`] keeps values that are larger than a block in files of their own, so
-//! that merges move their keys only. Both trees share one block cache and one set of workers; the library's journal
-//! stays empty (`log.rs`).
+//! that merges move their keys only. Both trees share one block cache. Of the library, the tables are used: its journal stays
+//! empty (`log.rs`), and so do its memtables (`layers.rs`).
 //!
 //! Holds: sizes stand here, with their reasons, and nowhere else.
 
@@ -13,13 +13,17 @@ use std::{
 };
 
 use bytes::Bytes;
-use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode, compaction::Leveled};
+use fjall::{AbstractTree, AnyTree, Database, Keyspace, KeyspaceCreateOptions, compaction::Leveled};
+use lsm_tree::{InternalValue, Slice, ValueType};
 
 use super::{
     Compression, EmbeddedOptions,
     dead_rows::Forgetting,
     directory,
+    layers::{Layers, Needed, Present},
     layout::{self, Layout, Separation},
+    retire::Retired,
+    seen::Seen,
 };
 use crate::{Error, Result, store::Space};
 
@@ -63,11 +67,20 @@ const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 const SEALED_MAX: usize = 4;
 const RUNS_MAX: usize = 30;
 
-/// Threads of the library: the first one flushes, the others would merge, which is done in `merging.rs`.
+/// Threads of the library, which wants one. It has nothing to do, unless a directory has to be brought to the present format
+/// (`former.rs`).
+const WORKERS: usize = 1;
+
+/// Tables that were flushed and not merged, at which they are, and the size of the tables that are made of them. The product
+/// is the size of the first level, all of which is written again each time: so the fewer merges, the fewer bytes.
 ///
-/// In a directory of an earlier version they do merge, and with a single one flushes would wait behind that: memory and
-/// journals pile up, and a start takes three times as long.
-const WORKERS: usize = 2;
+/// But whoever reads a range looks into each. With eight of them in the small tree too, a page of ten of its rows cost
+/// twice as much beside writers. Documents are mostly read by their keys, where filters tell, and they are most of the bytes.
+pub const FLUSHED_MAX: PerSpace<u8> = PerSpace { small: 4, large: 8 };
+const TABLE_BYTES: PerSpace<u64> = PerSpace { small: 64 * 1024 * 1024, large: 32 * 1024 * 1024 };
+
+/// Where a merge of a whole tree begins another table.
+const TABLE_BYTES_OF_ALL: u64 = 64 * 1000 * 1000;
 
 /// The size of tables, and with it of levels, at which the workers would find something to merge: never.
 const TABLE_BYTES_NEVER: u64 = 1 << 50;
@@ -104,7 +117,10 @@ impl<T> PerSpace<T> {
 pub struct Trees {
     pub db: Database,
     pub of: PerSpace<Keyspace>,
+    pub layers: PerSpace<Arc<Present>>,
     pub forgetting: Forgetting,
+    pub seen: Seen,
+    pub retired: Retired,
 }
 
 impl Trees {
@@ -141,7 +157,11 @@ impl Trees {
             .open()?;
         let small = db.keyspace(SMALL, || layouts.small.apply(usual_options()))?;
         let large = db.keyspace(LARGE, || layouts.large.apply(usual_options()))?;
-        let trees = Self { db, of: PerSpace { small, large }, forgetting };
+        let retired = Retired::default();
+        let present = |of: &Keyspace| Arc::new(Present::of(&of.tree, retired.clone()));
+        let layers = PerSpace { small: present(&small), large: present(&large) };
+        let of = PerSpace { small, large };
+        let trees = Self { db, of, layers, forgetting, seen: Seen::default(), retired };
         trees.go_on_after(SEQNO_BEFORE_ALL);
         Ok(trees)
     }
@@ -152,14 +172,40 @@ impl Trees {
     }
 
     /// Puts one write of a group into memory. It counts as there once the group is [published](Self::publish).
-    ///
-    /// The library's own batches write its journal too, and take a handle to the tree and look it up for each key.
     pub fn apply(&self, space: Space, key: Bytes, value: Option<Bytes>, seqno: u64) {
-        let tree = &self.of.of(space).tree;
-        match value {
-            Some(value) => tree.insert(key, value, seqno),
-            None => tree.remove(key, seqno),
+        let version = match value {
+            Some(value) => InternalValue::from_components(key, value, seqno, ValueType::Value),
+            None => InternalValue::new_tombstone(key, seqno),
         };
+        self.layers.of(space).look().active.insert(version);
+    }
+
+    /// The latest value at a key. Only for the one who applies, and for tests.
+    pub fn get(&self, space: Space, key: &[u8]) -> Result<Option<Slice>> {
+        self.get_from(&self.layers.of(space).look(), space, key, u64::MAX)
+    }
+
+    /// Whether there is a value at a key. Fetches none.
+    pub fn contains(&self, space: Space, key: &[u8]) -> Result<bool> {
+        let found = self.layers.of(space).look().find(key, u64::MAX);
+        found.map(|found| found.is_some()).map_err(|error| failed(error.into()))
+    }
+
+    /// The value at a key as it is in these layers before `seqno`.
+    pub fn get_from(&self, layers: &Layers, space: Space, key: &[u8], seqno: u64) -> Result<Option<Slice>> {
+        let value = |found| Layers::value_of(self.tree(space), found, seqno);
+        let found = layers.find(key, seqno).and_then(|found| found.map(value).transpose());
+        found.map_err(|error| failed(error.into()))
+    }
+
+    pub fn tree(&self, space: Space) -> &AnyTree {
+        &self.of.of(space).tree
+    }
+
+    /// What a snapshot that is made now sees: all that was written before this. Only for who knows that no group is half
+    /// written.
+    pub fn visible_seqno(&self) -> u64 {
+        self.db.supervisor.snapshot_tracker.get()
     }
 
     /// Says that all of a group is in memory.
@@ -179,24 +225,63 @@ impl Trees {
     }
 
     pub fn is_full(&self, space: Space) -> bool {
-        self.of.of(space).tree.active_memtable().size() > MEMTABLE_BYTES
+        self.layers.of(space).look().active.size() > MEMTABLE_BYTES
     }
 
-    /// Has what is in memory flushed, by a worker of the library. Whether there was anything. Only for the one who applies,
-    /// between groups.
-    pub fn seal(&self, space: Space) -> Result<bool> {
-        self.of.of(space).rotate_memtable().map_err(failed)
+    /// Has what is in memory flushed, some time soon. Whether there was anything. Only for the one who applies, between groups.
+    pub fn seal(&self, space: Space) -> bool {
+        self.layers.of(space).seal()
     }
 
-    /// Whether tables are made and merged as fast as they have to. The library would hold writes up by the same numbers.
+    /// Makes a table of the memtable of `space` that waits longest. Whether there was one. Only one thread at a time.
+    pub fn flush_oldest(&self, space: Space) -> Result<bool> {
+        let (tree, layers) = (self.tree(space), self.layers.of(space));
+        let Some(memtable) = layers.oldest_sealed() else { return Ok(false) };
+        let seen_by_all = self.seen.by_all();
+        let flush = || {
+            let turn = tree.get_flush_lock();
+            if let Some((tables, values)) = tree.flush_to_tables(Needed::of(memtable.iter(), seen_by_all))? {
+                tree.register_tables(&tables, values.as_deref(), None, &[], seen_by_all)?;
+            }
+            drop(turn);
+            Ok(())
+        };
+        flush().map_err(|error: lsm_tree::Error| Error::Failed(format!("flushing: {error}")))?;
+        layers.tables_changed(tree, Some(&memtable));
+        self.retired.push(memtable);
+        Ok(true)
+    }
+
+    /// Merges what is most in need of it. Whether the tree is another one now.
+    pub fn merge_some(&self, space: Space) -> Result<bool> {
+        let before = self.tree(space).current_version().id();
+        let (flushed, bytes) = (*FLUSHED_MAX.of(space), *TABLE_BYTES.of(space));
+        let sizes = Leveled::default().with_l0_threshold(flushed).with_table_target_size(bytes);
+        let merge = |tree: &AnyTree| tree.compact(Arc::new(sizes), self.seen.by_all());
+        self.change_tables(space, merge)?;
+        Ok(self.tree(space).current_version().id() != before)
+    }
+
+    /// Makes a single run of all tables.
+    pub fn merge_all(&self, space: Space) -> Result<()> {
+        self.change_tables(space, |tree| tree.major_compact(TABLE_BYTES_OF_ALL, self.seen.by_all()))
+    }
+
+    /// Does something that makes other tables of those that are there.
+    pub fn change_tables(
+        &self,
+        space: Space,
+        change: impl FnOnce(&AnyTree) -> lsm_tree::Result<()>,
+    ) -> Result<()> {
+        let changed = change(self.tree(space));
+        self.layers.of(space).tables_changed(self.tree(space), None);
+        changed.map_err(|error| Error::Failed(format!("merging: {error}")))
+    }
+
+    /// Whether tables are not made and merged as fast as they have to.
     pub fn is_behind(&self, space: Space) -> bool {
-        let tree = self.of.of(space);
-        tree.sealed_memtable_count() >= SEALED_MAX || tree.tree.l0_run_count() >= RUNS_MAX
-    }
-
-    /// An error if a worker of the library has failed: it says so to who wants to write its journal.
-    pub fn check(&self) -> Result<()> {
-        self.db.persist(PersistMode::Buffer).map_err(failed)
+        let layers = self.layers.of(space).look();
+        layers.sealed_count() >= SEALED_MAX || layers.flushed_runs() >= RUNS_MAX
     }
 }
 

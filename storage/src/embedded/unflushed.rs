@@ -1,7 +1,7 @@
 //! Which records of the log are in memory alone, and so must stay in the log.
 //!
 //! Each tree has one memtable that takes writes, and sealed ones that wait to be flushed to a table. Only the committer seals,
-//! between two groups, so a memtable has whole groups; and the library flushes in the order of sealing. So it is enough to know
+//! between two groups, so a memtable has whole groups; and they are flushed in the order of sealing. So it is enough to know
 //! the first record of each, and how many still wait.
 //!
 //! Holds: a record below the floor is in tables, in every tree it wrote to.
@@ -51,7 +51,7 @@ impl Unflushed {
         let lowest = [Space::Small, Space::Large].map(|space| {
             let firsts = self.0.of_mut(space);
             if !firsts.sealed.is_empty() {
-                let waiting = trees.of.of(space).sealed_memtable_count();
+                let waiting = trees.layers.of(space).look().sealed_count();
                 firsts.sealed.drain(..firsts.sealed.len().saturating_sub(waiting));
             }
             firsts.lowest().unwrap_or(next)

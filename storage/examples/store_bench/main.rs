@@ -1,12 +1,15 @@
 //! What the embedded store does per second on this machine, with batches like the engine's.
 //!
-//! Run: `cargo run --release -p mayfly-storage --example store_bench [-- <documents> [<directory>]]`
+//! Run: `cargo run --release -p mayfly-storage --example store_bench [-- <documents> [<directory>]]`, or with
+//! `load [<seconds> [<directory> [<commits per second>]]]` for latencies beside flushes and merges (`load.rs`).
 //!
 //! One document is a record of 1 KB, twelve small keys of about 45 bytes, one counter raised, two guards. Loads,
 //! reads, reopens, and prints rate, latency, processor time and size, so that the sizes in `embedded/trees.rs`
 //! can be judged again.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures real time")]
+
+mod load;
 
 use std::{
     path::{Path, PathBuf},
@@ -31,13 +34,17 @@ const VALUE_BYTES: usize = 1024;
 const INDEX_KEYS: u64 = 11;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let documents: u64 =
-        arguments.next().map_or(100_000, |text| text.parse().expect("a number of documents"));
+    let mut arguments = std::env::args().skip(1).peekable();
+    let is_load = arguments.next_if(|word| word == "load").is_some();
+    let count = arguments.next().map(|text| text.parse::<u64>().expect("a number"));
     let path =
         arguments.next().map_or_else(|| std::env::temp_dir().join("mayfly-store-bench"), PathBuf::from);
+    let rate = arguments.next().map(|text| text.parse().expect("a number"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(run(documents, &path));
+    match is_load {
+        true => runtime.block_on(load::run(&path, count.unwrap_or(10), rate)),
+        false => runtime.block_on(run(count.unwrap_or(100_000), &path)),
+    }
 }
 
 async fn run(documents: u64, path: &Path) {
