@@ -126,19 +126,24 @@ impl Reclaim {
     fn discard_here(&self, ranges: &[KeyRange]) -> Result<()> {
         let _turn = self.turn.lock();
         let discarding = self.trees.forgetting.discard(ranges.to_vec());
-        let done = BOTH.into_iter().try_for_each(|space| {
+        let done = BOTH.into_iter().try_fold(false, |were_many, space| {
             let of_space = ranges.iter().filter(|range| range.space == space && !range.is_empty());
-            self.discard_from(space, &of_space.collect::<Vec<_>>())
+            Ok(self.discard_from(space, &of_space.collect::<Vec<_>>())? | were_many)
         });
         // Also after a failure: one tree may have been merged.
         self.moment.forget_read();
         drop(discarding);
-        done
+        if done? {
+            self.flush(&BOTH)?;
+            self.inlet.ask(Errand::ShrinkLog)?;
+        }
+        Ok(())
     }
 
-    fn discard_from(&self, space: Space, ranges: &[&KeyRange]) -> Result<()> {
+    /// Whether there were more rows than are deleted one by one.
+    fn discard_from(&self, space: Space, ranges: &[&KeyRange]) -> Result<bool> {
         if let Some(few) = self.few_keys(ranges)? {
-            return self.delete(space, &few);
+            return self.delete(space, &few).map(|()| false);
         }
         self.flush(&[space])?;
         for range in ranges {
@@ -153,7 +158,7 @@ impl Reclaim {
             // In tables that have other rows too.
             None => self.trees.merge_all(space)?,
         }
-        self.flush(&[space])
+        Ok(true)
     }
 
     /// All keys of these ranges, if they are few.

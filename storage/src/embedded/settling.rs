@@ -11,13 +11,15 @@
 //! ```
 //!
 //! Files that were merged or dropped stay as long as a reader from before may look into them, and the library removes them
-//! only when it flushes. So a tree that still has versions from before is flushed once more, again and again with
-//! longer pauses, until the last such reader has left.
+//! only when it flushes. So a tree that has such files is flushed once more, again and again with longer pauses, until
+//! the last such reader has left.
 //!
 //! Holds: a byte that is written has at most [`SHARE`] bytes of others written again for it here, and a tree that is too
 //! large to be merged in a few seconds is left alone.
 
-use fjall::{AbstractTree, AnyTree};
+use std::fs;
+
+use fjall::{AbstractTree, AnyTree, Keyspace};
 
 use super::{
     layers::Layers,
@@ -37,17 +39,17 @@ const SETTLED_MAX: u64 = 1 << 30;
 /// Whoever writes more than this between two looks has not left.
 const GROWTH_MAX: u64 = 256 << 10;
 
-/// Versions of a tree that it has after a flush which nobody was in the way of: the one before it and its own.
-const VERSIONS_AT_REST: usize = 2;
+/// Looks at most from one attempt to let go of versions to the next.
+const LOOKS_MAX: u32 = 16;
 
-/// Looks between two attempts to let go of versions, at most.
-const LOOKS_MAX: u32 = 64;
+/// Where a tree has its tables and the files of its values.
+const FOLDERS: [&str; 2] = ["tables", "blobs"];
 
 /// What the last look saw of each tree.
 #[derive(Default)]
 pub struct Settling {
     unsettled: PerSpace<u64>,
-    versions: PerSpace<Versions>,
+    held: PerSpace<Held>,
 }
 
 /// Trees that there is something to do for, and that nobody has written to since the last look.
@@ -73,10 +75,13 @@ impl Settling {
             let amounts = Amounts::of(trees.tree(space), &trees.layers.of(space).look());
             let before = std::mem::replace(self.unsettled.of_mut(space), amounts.unsettled);
             let is_quiet = amounts.unsettled.abs_diff(before) <= GROWTH_MAX;
-            let versions = self.versions.of_mut(space);
+            let held = self.held.of_mut(space);
+            if !is_quiet || amounts.versions == 1 {
+                *held = Held::default();
+            }
             if is_quiet && amounts.are_worth_a_merge() {
                 worth.merge.push(space);
-            } else if is_quiet && versions.are_worth_a_flush(amounts.versions) {
+            } else if is_quiet && held.are_worth_a_look() && has_files_of_before(trees.of.of(space)) {
                 worth.let_go.push(space);
             }
         }
@@ -84,20 +89,16 @@ impl Settling {
     }
 }
 
-/// When to flush for the sake of a tree's versions.
+/// When to look for files that only versions from before have.
 #[derive(Default)]
-struct Versions {
+struct Held {
     /// Looks until the next attempt, and those between the last two.
     left: u32,
     pause: u32,
 }
 
-impl Versions {
-    fn are_worth_a_flush(&mut self, count: usize) -> bool {
-        if count <= VERSIONS_AT_REST {
-            *self = Self::default();
-            return false;
-        }
+impl Held {
+    fn are_worth_a_look(&mut self) -> bool {
         if let Some(left) = self.left.checked_sub(1) {
             self.left = left;
             return false;
@@ -106,6 +107,13 @@ impl Versions {
         self.pause = (self.pause * 2 + 1).min(LOOKS_MAX);
         true
     }
+}
+
+/// Whether there are files in the tree's folder that its present version does not have.
+fn has_files_of_before(keyspace: &Keyspace) -> bool {
+    let files = |folder| fs::read_dir(keyspace.path().join(folder)).map_or(0, Iterator::count);
+    let present = keyspace.tree.table_count() + keyspace.tree.blob_file_count();
+    FOLDERS.into_iter().map(files).sum::<usize>() > present
 }
 
 /// How much of a tree is where.
