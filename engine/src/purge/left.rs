@@ -73,16 +73,21 @@ impl Told {
             Family::Record => {
                 let place = place_of(value.get(..8)?, value.get(9..11)?)?;
                 let (life, _) = Life::decode(value.get(Record::LIFE_AT..)?)?;
-                // What a key held before its document was made had ended by then, or was deleted.
+                // What a key held before its document was made had ended by then, or was deleted. But where a date rule was
+                // made since, rows of before it may be there, which know of no date.
                 let birth = value.get(BIRTH)?;
                 let is_first = birth[..8] == value[..8] && birth[8..] == value[9..11];
-                let verdict = if is_first { Verdict::DropAll } else { Verdict::Drop };
+                let verdict =
+                    if is_first && reach.dates.is_empty() { Verdict::DropAll } else { Verdict::Drop };
                 reach.has_purged(&life, place, key.get(PREFIX_LEN..)?).then_some(verdict)
             }
             Family::Feed => {
                 let (life, used) = Life::decode(value.get(FeedEntry::LIFE_AT..)?)?;
-                let document = value.get(FeedEntry::LIFE_AT + used..)?;
-                reach.has_purged(&life, sequence_of(key).ok()?, document).then_some(Verdict::DropAll)
+                let (place, document) = (sequence_of(key).ok()?, value.get(FeedEntry::LIFE_AT + used..)?);
+                // An entry is written again when a date rule is made, and when one is dropped.
+                let is_ended = reach.has_purged_by_ttl(&life, place, document);
+                let verdict = if is_ended { Verdict::DropAll } else { Verdict::Drop };
+                reach.has_purged(&life, place, document).then_some(verdict)
             }
             Family::Expiry => {
                 let deadline = from_ordered(key.get(PREFIX_LEN..)?)?;

@@ -167,14 +167,19 @@ impl Reach {
 
     /// Whether a version of a document is purged.
     pub fn has_purged(&self, life: &Life, place: (u64, u16), document: &[u8]) -> bool {
-        let by_ttl = match (life.own, life.own_deadline()) {
+        let passed =
+            |rule: u16, date: i64| self.date(rule).is_some_and(|queue| queue.has_passed(date, document));
+        self.has_purged_by_ttl(life, place, document)
+            || life.dates.iter().any(|(rule, date)| passed(*rule, *date))
+    }
+
+    /// The same, whatever dates it has: they may change while the version stays the same.
+    pub fn has_purged_by_ttl(&self, life: &Life, place: (u64, u16), document: &[u8]) -> bool {
+        match (life.own, life.own_deadline()) {
             (OwnTtl::Inherit, _) => self.feed.is_some_and(|done| place <= done),
             (_, Some(deadline)) => self.own.has_passed(deadline, document),
             (_, None) => false,
-        };
-        let passed =
-            |rule: u16, date: i64| self.date(rule).is_some_and(|queue| queue.has_passed(date, document));
-        by_ttl || life.dates.iter().any(|(rule, date)| passed(*rule, *date))
+        }
     }
 
     /// Whether the document of an entry in a queue of deadlines or dates is known to be purged, in that queue or another.

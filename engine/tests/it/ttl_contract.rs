@@ -15,7 +15,7 @@ use mayfly_testkit::{
         START, definition, definition_with_ttl, document, id_of, index_access, key_of_id, partition_key,
     },
 };
-use mayfly_value::{keycode, order::Order};
+use mayfly_value::{keycode, order::Order, path::Path};
 
 const BACKENDS: [Backend; 2] = [Backend::Mirrored, Backend::Embedded];
 
@@ -406,6 +406,33 @@ async fn ttl_13_what_is_purged_by_count_goes_with_compaction() {
         assert_eq!((compacted.records, compacted.left), (82, 0));
         // Feed, own deadline, unique key and five leaves; without own deadline and ttl; without unique key.
         assert_eq!(compacted.entries, 40 * 8 + 2 * 6 + 40 * 7);
+    }
+}
+
+/// 9. Documents that a new date rule ends stay gone, though their rows were written before without a date, and those versions
+/// lie deeper in the store than the ones that purge drops.
+#[tokio::test]
+async fn ttl_09_what_a_new_date_rule_ends_does_not_come_back() {
+    for backend in BACKENDS {
+        let mut world = World::new(backend).await;
+        world.create_container(definition_with_ttl("c", Some(1_000_000))).await.unwrap();
+        for n in 0..50 {
+            world.create("c", &format!(r#"{{"id":"{n}","n":{n},"d":{{"$date":995}}}}"#)).await.unwrap();
+        }
+        world.compact().await;
+        let (current, path) = (world.must_container("c"), Path::parse("/d").unwrap());
+        world.engine().create_date_rule(&current, &path, 0, world.now().await).await.unwrap();
+        world.build_indexes().await.unwrap();
+        while world.engine().purge(world.now().await, Pace::Full).await.unwrap().more {}
+        world.compact().await;
+        assert_eq!(seen_by_all_walks(&world, "c").await[..4], [0; 4]);
+        assert_eq!(world.must_be_clean().await.records, 0);
+        // One takes the place of another, and is as new.
+        world.create("c", r#"{"id":"1","n":-1}"#).await.unwrap();
+        world.crash().await.unwrap();
+        world.compact().await;
+        assert_eq!(seen_by_all_walks(&world, "c").await[..4], [1; 4]);
+        assert_eq!(world.must_be_clean().await.records, 1);
     }
 }
 
