@@ -154,9 +154,20 @@ impl Subject {
             .map_or(f64::NAN, |(server, behind)| server + behind)
     }
 
-    /// Bytes of its files, or of those it stands on.
+    /// Bytes of its files, or of those it stands on. Without PostgreSQL's journal.
     pub fn disk_bytes(&self) -> u64 {
-        processes::disk_bytes(self.data())
+        processes::disk_bytes(self.data()).saturating_sub(self.journal_bytes())
+    }
+
+    /// Bytes of the journal of the PostgreSQL that it stands on. How long that is is for who runs it to set
+    /// (`max_wal_size`, 1 GB unless set), and whatever is written fills it.
+    pub fn journal_bytes(&self) -> u64 {
+        match &self.running {
+            Running::Mayfly { postgres: Some(behind), .. } => {
+                processes::disk_bytes(&behind.server.data().join("data/pg_wal"))
+            }
+            _ => 0,
+        }
     }
 
     fn data(&self) -> &Path {

@@ -182,7 +182,7 @@ impl Walk<'_> {
                     report.problem(format!("the index is said to cover more than {} has", hex(key)));
                 }
             }
-            for key in index::expiry_keys(shard, &document, &record) {
+            for key in index::expiry_keys(shard, &document, &record.life) {
                 expected.insert(key.bytes, DueEntry::encoded(&record));
             }
             for key in index::secondary_keys(container, shard, &document, record.body())? {

@@ -235,6 +235,14 @@ impl Container {
         !self.unique_keys.is_empty() || self.secondaries.iter().any(|index| index.rule.unique)
     }
 
+    /// Whether documents have rows that only their bodies name: entries in indexes, and unique rows.
+    pub(crate) fn has_rows_by_body(&self) -> bool {
+        self.has_unique_rows()
+            || self.rules.include_some()
+            || !(self.composites.is_empty() && self.texts.is_empty() && self.vectors.is_empty())
+            || self.secondaries.iter().any(|index| index.rule.has_entries())
+    }
+
     /// The name of the index that a unique row belongs to.
     pub(crate) fn index_of_row(&self, row: &Key) -> String {
         let number = row.bytes.get(PREFIX_LEN..PREFIX_LEN + 4).map(|bytes| be_u64(bytes) as u32);

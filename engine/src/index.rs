@@ -13,7 +13,6 @@ use crate::{
     definition::IndexingMode,
     error::{Error, Result},
     keys::{DocumentKey, Shard},
-    record::Record,
     text,
     ttl::Life,
     vector,
@@ -195,8 +194,8 @@ pub(crate) fn read_secondary_life(value: &[u8]) -> Result<(&[u8], Life)> {
 }
 
 /// The keys under which a document waits to expire: by its own deadline, and by each date.
-pub(crate) fn expiry_keys(shard: Shard, document: &DocumentKey, record: &Record) -> Vec<Key> {
-    let own = record.life.own_deadline().map(|deadline| shard.expiry(deadline, document));
-    let dates = record.life.dates.iter().map(|(rule, date)| shard.date(*rule, *date, document));
+pub(crate) fn expiry_keys(shard: Shard, document: &DocumentKey, life: &Life) -> Vec<Key> {
+    let own = life.own_deadline().map(|deadline| shard.expiry(deadline, document));
+    let dates = life.dates.iter().map(|(rule, date)| shard.date(*rule, *date, document));
     own.into_iter().chain(dates).collect()
 }

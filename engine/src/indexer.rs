@@ -230,9 +230,9 @@ impl Engine {
                 if dates == record.life.dates {
                     continue;
                 }
-                let before = index::expiry_keys(shard, &entry.document, &record);
+                let before = index::expiry_keys(shard, &entry.document, &record.life);
                 record.life.dates = dates;
-                let expiry = index::expiry_keys(shard, &entry.document, &record);
+                let expiry = index::expiry_keys(shard, &entry.document, &record.life);
                 batch.deletes.extend(before.into_iter().filter(|key| !expiry.contains(key)));
                 entry.life = record.life.clone();
                 let mut life = Vec::new();

@@ -10,9 +10,12 @@
 //! Where the store drops rows by itself, documents are taken out of the sums as they are walked over, and that is all
 //! (`count.rs`). Others go one by one: those of containers with unique rows or a log, and all where the store only
 //! deletes what it is told to. Record, index entries, unique keys, feed entry and expiry entries go in
-//! one guarded batch then, so a document that is written again at the same moment survives. The batches are background
-//! work: behind everybody else, and not synced for their own sake. A tick takes a bounded number of documents from
-//! each container, so that none waits for another's backlog; how many is the caller's choice of [`Pace`].
+//! one guarded batch then, so a document that is written again at the same moment survives. Where a document has no rows
+//! that its body names, its entry in the feed tells the rest, and no record is read.
+//!
+//! The batches are background work: behind everybody else, and not synced for their own sake. A tick takes a bounded
+//! number of documents from each container, so that none waits for another's backlog; how many is the caller's choice
+//! of [`Pace`].
 //!
 //! A store may keep what was deleted or left in its files. Giving those back is dear, so it is asked to only after a
 //! good part of what it holds was purged.
@@ -35,7 +38,7 @@ use crate::{
     engine::Engine,
     error::Result,
     feed::LogForgotten,
-    keys::{DocumentKey, Family, Shard, sequence_of},
+    keys::{Family, Shard, sequence_of},
     log::Event,
     record::Record,
     ttl::Cuts,
@@ -45,10 +48,14 @@ use count::Walk;
 pub(crate) use left::Left;
 pub(crate) use reach::Reach;
 pub(crate) use search::Marks;
-use search::Search;
+use search::{Search, Victim};
 
 /// Documents removed in one batch. Larger ones did not purge faster and held up writes for longer.
 const VICTIMS_PER_BATCH: usize = 128;
+
+/// The same where nothing has to be read for each, on a store that goes through them before it takes the slot: each batch
+/// waits for the slot behind writers once, so large ones keep up with them.
+const LISTED_PER_BATCH: usize = 8192;
 
 /// Log entries trimmed in one batch.
 const EVENTS_MAX: usize = 128;
@@ -67,17 +74,20 @@ pub enum Pace {
 
 impl Pace {
     /// Documents that a tick takes from one slot one by one.
-    fn victims_max(self) -> usize {
-        match self {
-            Self::Gentle => 32,
-            Self::Pressing | Self::Full => 8 * VICTIMS_PER_BATCH,
+    fn victims_max(self, is_listed: bool) -> usize {
+        match (self, is_listed) {
+            (Self::Gentle, false) => 32,
+            (Self::Gentle, true) => LISTED_PER_BATCH,
+            (Self::Pressing | Self::Full, false) => 8 * VICTIMS_PER_BATCH,
+            (Self::Pressing | Self::Full, true) => 4 * LISTED_PER_BATCH,
         }
     }
 
     /// How many of them go in one batch. Beside writers each of their groups takes one batch along, so that purge which is
     /// behind has to put more into it.
-    fn victims_per_batch(self) -> usize {
+    fn victims_per_batch(self, is_listed: bool) -> usize {
         match self {
+            _ if is_listed => LISTED_PER_BATCH,
             Self::Gentle | Self::Full => VICTIMS_PER_BATCH,
             Self::Pressing => 4 * VICTIMS_PER_BATCH,
         }
@@ -287,36 +297,63 @@ impl Engine {
         let snapshot = self.store().background_snapshot().await?;
         let cuts = container.ttl().cuts(now);
         let before = Reach::read(&*snapshot, shard).await?;
-        let (marks, victims_max) = (self.purge_marks(), pace.victims_max());
-        let mut search = Search::new(&*snapshot, container, shard, &cuts, marks, victims_max, before.clone());
-        search.feed().await?;
-        search.deadlines().await?;
-        search.dates().await?;
-        let Search { mut victims, reach, mut has_walked, more, next, .. } = search;
-        if container.definition().log_minutes.is_none() {
-            // In the order of their keys: their records lie together on disk, and so do the entries that go. A log
-            // tells them as they were found, which is more or less as they went.
-            victims.sort_unstable();
-        }
+        let is_listed = search::is_listed(container);
+        let (per_batch, victims_max) = (pace.victims_per_batch(is_listed), pace.victims_max(is_listed));
         let mut removal = Removal {
             container,
             shard,
             snapshot: &*snapshot,
             cuts: &cuts,
             before: &before,
-            reach: &reach,
             moment: self.next_moment(now),
             now,
             // A removal costs much more than a look at its record, and is not worth doing twice.
-            reliance: if pace == Pace::Full { reliance } else { Reliance::Records },
+            reliance: if pace == Pace::Full && !is_listed { reliance } else { Reliance::Records },
             ground: Ground::read(&*snapshot, shard).await?,
         };
-        let purged = Purged { more, next, ..Purged::default() };
-        let mut tick = Tick { purged, reliance: removal.reliance, lost: false };
+        let mut tick = Tick { purged: Purged::default(), reliance: removal.reliance, lost: false };
         let mut written: Option<Removed> = None;
-        let mut rest = victims.chunks(pace.victims_per_batch()).peekable();
+        let marks = self.purge_marks();
+        let page = if is_listed { per_batch.min(victims_max) } else { victims_max };
+        let mut search = Search::new(&*snapshot, container, shard, &cuts, marks, page, before.clone());
+        let mut walked = 0;
+        loop {
+            search.more = false;
+            // The next documents are looked for while the store removes the last ones.
+            match written.take() {
+                None => search.feed().await?,
+                Some(before) => {
+                    let (answer, found) = tokio::join!(self.store().commit(before.batch), search.feed());
+                    if !self.settle(answer, before.documents, before.bytes, &mut tick)? {
+                        return Ok(tick);
+                    }
+                    found?;
+                }
+            }
+            if !is_listed {
+                break;
+            }
+            let victims = search.take_victims();
+            walked += page;
+            written = removal.batch(&victims, search.has_walked.then_some(&search.reach)).await?;
+            search.has_walked = false;
+            if !search.more || walked >= victims_max {
+                break;
+            }
+        }
+        search.deadlines().await?;
+        search.dates().await?;
+        let mut victims = search.take_victims();
+        let Search { reach, mut has_walked, more, next, .. } = search;
+        if container.definition().log_minutes.is_none() {
+            // In the order of their keys: their records lie together on disk, and so do the entries that go. A log
+            // tells them as they were found, which is more or less as they went.
+            victims.sort_unstable_by(|a, b| a.document().cmp(b.document()));
+        }
+        tick.purged = Purged { more, next, ..tick.purged };
+        let mut rest = victims.chunks(per_batch).peekable();
         while let Some(some) = rest.next() {
-            let ends = rest.peek().is_none() && std::mem::take(&mut has_walked);
+            let ends = (rest.peek().is_none() && std::mem::take(&mut has_walked)).then_some(&reach);
             // The next batch is made while the store writes the last one.
             let made = match written.take() {
                 None => removal.batch(some, ends).await?,
@@ -483,9 +520,8 @@ struct Removal<'a> {
     shard: Shard,
     snapshot: &'a dyn Snapshot,
     cuts: &'a Cuts,
-    /// What was purged before, and how far the search has come.
+    /// What was purged before.
     before: &'a Reach,
-    reach: &'a Reach,
     moment: u64,
     now: Timestamp,
     reliance: Reliance,
@@ -493,12 +529,16 @@ struct Removal<'a> {
 }
 
 impl Removal<'_> {
-    /// Removes those of `victims` that are there and gone, with all they have; nothing if there are none. With `ends` it
-    /// says how far the search has come.
-    async fn batch(&mut self, victims: &[DocumentKey], ends: bool) -> Result<Option<Removed>> {
+    /// Removes those of `victims` that are there and gone, with all they have; nothing if there are none. `reach` is how far
+    /// the search has come with them.
+    async fn batch(&mut self, victims: &[Victim], reach: Option<&Reach>) -> Result<Option<Removed>> {
         let has_log = self.container.definition().log_minutes.is_some();
-        let keys: Vec<_> = victims.iter().map(|document| self.shard.record(document)).collect();
-        let records = self.snapshot.get_many(&keys).await?;
+        let named: Vec<_> = victims.iter().filter_map(Victim::named).collect();
+        let keys: Vec<_> = named.iter().map(|document| self.shard.record(document)).collect();
+        let records = match keys.is_empty() {
+            true => Vec::new(),
+            false => self.snapshot.get_many(&keys).await?,
+        };
         let mut changes = match self.reliance {
             Reliance::Records => BatchBuilder::new(self.container, self.shard),
             Reliance::Slot => {
@@ -507,7 +547,15 @@ impl Removal<'_> {
             }
         };
         let (mut documents, mut bytes) = (0, 0);
-        for (document, record) in victims.iter().zip(records) {
+        for (place, entry) in victims.iter().filter_map(Victim::listed) {
+            // Counted out as below.
+            if !self.before.has_purged(&entry.life, place, entry.document.as_bytes()) {
+                documents += 1;
+                bytes += u64::from(entry.size);
+                changes.remove_listed(place, entry);
+            }
+        }
+        for (document, record) in named.into_iter().zip(records) {
             let Some(record) = record.map(Record::decode).transpose()? else { continue };
             let place = (record.lsn, record.ordinal);
             // One that was counted out, when this container was purged by count, is in another queue still.
@@ -530,11 +578,11 @@ impl Removal<'_> {
             })?;
         }
         if documents == 0 {
-            let batch = || reach_batch(self.container, self.shard, self.reach);
-            return Ok(ends.then(|| Removed { batch: batch(), documents, bytes }));
+            let batch = |reach| reach_batch(self.container, self.shard, reach);
+            return Ok(reach.map(|reach| Removed { batch: batch(reach), documents, bytes }));
         }
-        if ends {
-            let Put { key, value, .. } = self.reach.row(self.shard);
+        if let Some(reach) = reach {
+            let Put { key, value, .. } = reach.row(self.shard);
             changes.put(key, value);
         }
         let mut batch = changes.into_purge(self.now.seconds());

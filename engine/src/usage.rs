@@ -4,7 +4,7 @@
 //! purge is taken away, and the backlog is found from the expiry order, so the cost is that of the backlog and not of
 //! the container.
 
-use mayfly_storage::store::Snapshot;
+use mayfly_storage::store::{Direction, KeyRange, PageLimit, Snapshot};
 
 use crate::{
     clock::Timestamp,
@@ -16,7 +16,7 @@ use crate::{
     ranges::PartitionKeyRange,
     record::{DueEntry, FeedEntry},
     scan::each_row,
-    ttl::{Cuts, OwnTtl},
+    ttl::{Cuts, Life, OwnTtl},
 };
 
 /// Documents and their bytes.
@@ -127,13 +127,20 @@ impl Engine {
         if cuts.inherited.through > i64::MIN {
             let mut range = shard.range(Family::Feed, &[]);
             range.start.extend_from_slice(&reach.feed_start());
-            let dead = dead_feed_entries(&*snapshot, range, cuts, &reach).await?;
-            for entry in dead {
-                let at = container.ttl().expired_at(&entry.life, cuts);
-                if first(entry.document.as_bytes()) {
-                    backlog.add(entry.size, at);
+            each_dead_feed_entry(&*snapshot, range, cuts, &mut |key, value, size, life| {
+                // What inherits has one place in the feed, and purge of the feed has not come to it.
+                if by_dates > 0 || !life.dates.is_empty() {
+                    let document = FeedEntry::decode(value)?.document;
+                    if reach.has_purged(&life, sequence_of(key)?, document.as_bytes())
+                        || !first(document.as_bytes())
+                    {
+                        return Ok(());
+                    }
                 }
-            }
+                backlog.add(size, container.ttl().expired_at(&life, cuts));
+                Ok(())
+            })
+            .await?;
         }
         let mut expiry = shard.range(Family::Expiry, &[]);
         let head = expiry.start.len();
@@ -176,32 +183,40 @@ impl Backlog {
     }
 }
 
-/// Entries of documents that inherit, are dead and not purged, from the head of the feed to the first alive.
-async fn dead_feed_entries(
+/// Rows of a page: the first ones are few, for a backlog that is short.
+const PAGE_ROWS: (usize, usize) = (64, 4096);
+
+/// Takes an entry in the feed: key, value, and what the value says of size and life.
+type Dead<'a> = dyn FnMut(&[u8], &[u8], u32, Life) -> Result<()> + Send + 'a;
+
+/// Gives `dead` the entries of documents that inherit and are dead, from the head of the feed to the first alive.
+async fn each_dead_feed_entry(
     snapshot: &dyn Snapshot,
-    mut range: mayfly_storage::store::KeyRange,
+    mut range: KeyRange,
     cuts: &Cuts,
-    reach: &Reach,
-) -> Result<Vec<FeedEntry>> {
-    use mayfly_storage::store::{Direction, PageLimit};
-    let mut dead = Vec::new();
+    dead: &mut Dead<'_>,
+) -> Result<()> {
+    let mut rows = PAGE_ROWS.0;
     loop {
-        let page =
-            snapshot.scan(&range, Direction::Forward, PageLimit { rows: 1000, bytes: 4 << 20 }).await?;
-        for (key, value) in &page.rows {
-            let entry = FeedEntry::decode(value)?;
-            if entry.life.own == OwnTtl::Inherit {
-                if entry.life.ts as i64 > cuts.inherited.through {
-                    return Ok(dead);
-                }
-                if !reach.has_purged(&entry.life, sequence_of(key)?, entry.document.as_bytes()) {
-                    dead.push(entry);
-                }
+        let mut ended = None;
+        let mut keep = |key: &[u8], value: &[u8], _: bool| {
+            if ended.is_none() {
+                ended = match FeedEntry::decode_life(value) {
+                    Ok((_, life)) if life.own != OwnTtl::Inherit => None,
+                    Ok((_, life)) if life.ts as i64 > cuts.inherited.through => Some(Ok(())),
+                    Ok((size, life)) => dead(key, value, size, life).err().map(Err),
+                    Err(error) => Some(Err(error)),
+                };
             }
-            range.start = [&key[..], &[0]].concat();
-        }
-        if !page.more {
-            return Ok(dead);
+            false
+        };
+        let limit = PageLimit { rows, bytes: usize::MAX };
+        let page = snapshot.sieve(&range, Direction::Forward, limit, None, &mut keep).await?;
+        rows = (rows * 4).min(PAGE_ROWS.1);
+        match (ended, page.cut_after) {
+            (Some(ended), _) => return ended,
+            (None, None) => return Ok(()),
+            (None, Some(last)) => range.start = [&last[..], &[0]].concat(),
         }
     }
 }
@@ -209,7 +224,7 @@ async fn dead_feed_entries(
 /// Gives `due` what is due in a family whose keys go on with a time and a document: time, document, entry.
 async fn each_due(
     snapshot: &dyn Snapshot,
-    mut family: mayfly_storage::store::KeyRange,
+    mut family: KeyRange,
     head: usize,
     through: i64,
     due: &mut (dyn FnMut(i64, &[u8], &DueEntry) + Send),

@@ -10,9 +10,11 @@ use std::{
 };
 
 use mayfly_engine::{
-    Access, Across, AdjustableClock, Answer, Clock, DefaultTtl, Direction, DocumentId, Engine, Error,
-    FeedStart, HashRange, IndexAccess, InvalidTtl, Operation, Pace, Part, Reliance, Timestamp,
+    Access, Across, AdjustableClock, Answer, Clock, Container, DefaultTtl, Direction, DocumentId, Engine,
+    Error, FeedStart, HashRange, IndexAccess, IndexRefused, IndexingMode, InvalidTtl, Operation, Pace, Part,
+    Reliance, Timestamp,
     clock::{Sleep, pause},
+    collection::{CollectionRules, FieldKind, IndexField, IndexRule, whole},
 };
 use mayfly_storage::{
     PostgresStore,
@@ -408,6 +410,125 @@ async fn purge_by_two_nodes_removes_each_once() {
     let usage = one.engine().usage(&container, one.now().await).await.unwrap();
     assert_eq!((usage.live.documents, usage.backlog.documents, usage.purged.documents), (0, 0, documents));
     other.must_be_clean().await;
+}
+
+/// The index that stands for a default time to live has no entries, so documents under it need not be read to be purged: a
+/// tick takes all of them. Those with entries go by their records, with all they have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn a_tick_takes_as_many_as_need_not_be_read() {
+    let (one, _) = two_nodes().await;
+    let mut definition = definition("c", "");
+    definition.indexing.mode = IndexingMode::None;
+    definition.indexing.automatic = false;
+    definition.indexing.included.clear();
+    definition.indexing.excluded.clear();
+    definition.collection = Some(CollectionRules::default());
+    let rule = |name: &str| IndexRule {
+        number: 0,
+        name: name.to_owned(),
+        fields: vec![IndexField { path: name.to_owned(), kind: FieldKind::Up }],
+        unique: false,
+        sparse: false,
+        folded: false,
+        filter: Vec::new(),
+        date_rule: None,
+        is_default_ttl: false,
+        building: false,
+        spec: Vec::new(),
+    };
+    let (engine, now) = (one.engine(), one.now().await);
+    let container = one.create_container(definition).await.unwrap();
+    let container =
+        engine.create_default_ttl_index(&container, rule("_ts"), DefaultTtl::Seconds(10), now).await.unwrap();
+    let fill = async |container: &Arc<Container>| {
+        let (now, key) = (one.now().await, whole());
+        for first in (0..500).step_by(100) {
+            let creates = (first..first + 100).map(|number| {
+                let body = document(&format!(r#"{{"id":"{number}","n":{number}}}"#));
+                Operation::Create { id: id_of(&body), body }
+            });
+            let creates: Vec<_> = creates.collect();
+            let done = engine.transact(container, &key, &creates, InvalidTtl::Refuse, now).await;
+            done.map_err(|refused| refused.error).unwrap();
+        }
+        one.advance(60);
+    };
+    fill(&container).await;
+    assert_eq!(engine.purge(one.now().await, Pace::Gentle).await.unwrap().documents, 500);
+    one.must_be_clean().await;
+    let container = match engine.create_index(&container, rule("n"), None, one.now().await).await {
+        Ok(container) => container,
+        Err(IndexRefused::Other(error)) => panic!("{error}"),
+        Err(IndexRefused::Duplicate(_)) => panic!("the index is not unique"),
+    };
+    while engine.build_indexes().await.unwrap() {}
+    fill(&container).await;
+    let first = engine.purge(one.now().await, Pace::Gentle).await.unwrap();
+    assert!(first.documents < 500 && first.more, "{first:?}");
+    while engine.purge(one.now().await, Pace::Pressing).await.unwrap().more {}
+    let usage = engine.usage(&container, one.now().await).await.unwrap();
+    assert_eq!((usage.live.documents, usage.backlog.documents, usage.purged.documents), (0, 0, 1000));
+    one.must_be_clean().await;
+}
+
+/// Documents are written again while they are purged, by another node: each is there once, and the sums know of each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn documents_are_written_again_while_they_are_purged() {
+    const DOCUMENTS: usize = 600;
+    let (one, other) = two_nodes().await;
+    let mut definition = definition("c", "/p");
+    definition.default_ttl = Some(DefaultTtl::Seconds(10));
+    definition.indexing.included.clear();
+    definition.indexing.excluded = vec!["/*".to_owned()];
+    one.create_container(definition).await.unwrap();
+    other.engine().refresh().await.unwrap();
+    let container = one.must_container("c");
+    let (one, other) = (Arc::new(one), Arc::new(other));
+    for round in 0..6 {
+        let mut writers = JoinSet::new();
+        for writer in 0..4 {
+            let (world, container) = (one.clone(), container.clone());
+            writers.spawn(async move {
+                let (now, key) = (world.now().await, partition_key("\"p\""));
+                for some in
+                    (0..DOCUMENTS).filter(|number| number % 4 == writer).collect::<Vec<_>>().chunks(25)
+                {
+                    let upserts = some.iter().map(|number| {
+                        let body = document(&format!(r#"{{"id":"{number}","p":"p","round":{round}}}"#));
+                        Operation::Upsert { id: id_of(&body), body, if_match: None }
+                    });
+                    let upserts: Vec<_> = upserts.collect();
+                    // A batch gives up if it loses too often; nothing of it is done then.
+                    while world
+                        .engine()
+                        .transact(&container, &key, &upserts, InvalidTtl::Refuse, now)
+                        .await
+                        .is_err()
+                    {}
+                }
+                0
+            });
+        }
+        for world in [one.clone(), other.clone()] {
+            writers.spawn(async move {
+                let mut purged = 0;
+                for pace in [Pace::Pressing, Pace::Gentle, Pace::Full, Pace::Pressing] {
+                    purged += world.engine().purge(world.now().await, pace).await.unwrap().documents;
+                }
+                purged
+            });
+        }
+        while let Some(ended) = writers.join_next().await {
+            ended.unwrap();
+        }
+        let usage = other.engine().usage(&container, other.now().await).await.unwrap();
+        assert_eq!((usage.live.documents, usage.backlog.documents), (DOCUMENTS as u64, 0), "round {round}");
+        other.must_be_clean().await;
+        one.advance(60);
+        other.advance(60);
+    }
 }
 
 /// More, or fewer where the machine is slow.

@@ -70,6 +70,10 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 /// processors are short, however much it is given in turns.
 const ASIDE_MAX: Duration = Duration::from_secs(1);
 
+/// How much of a tick of purge is in somebody's way where the store is a server: for the most part it waits, for the network
+/// and behind writers for their slot, and what the server does for it takes one of its processes.
+const WORK_OF_SHARED: u32 = 64;
+
 /// Rest per unit of time spent on looking at a backlog, and the longest: figures are to be at most two seconds old.
 const LOOK_REST: u32 = 50;
 const LOOK_AGE: Duration = Duration::from_millis(500);
@@ -327,7 +331,11 @@ impl Node {
         match self.purge(ripening).await {
             Ok(purged) if purged.more => {
                 let behind = self.behind.lock().get_or_insert_with(Stopwatch::start).elapsed();
-                self.engine.load().give_way(watch.elapsed(), behind).await;
+                let worked = match self.shared.is_some() {
+                    true => watch.elapsed() / WORK_OF_SHARED,
+                    false => watch.elapsed(),
+                };
+                self.engine.load().give_way(worked, behind).await;
             }
             Ok(purged) => {
                 *self.behind.lock() = None;
@@ -352,7 +360,8 @@ impl Node {
             Some(ripe) => {
                 let behind = self.behind.lock().map(Stopwatch::elapsed).unwrap_or_default();
                 let pace = self.engine.load().purge_pace(behind);
-                if behind >= ASIDE_MAX {
+                // Where the store is a server, the work is not done here.
+                if behind >= ASIDE_MAX || self.shared.is_some() {
                     return self.engine.purge(ripe, pace).await;
                 }
                 let (node, (tell, told)) = (self.clone(), tokio::sync::oneshot::channel());

@@ -4,6 +4,7 @@
 //!   get ──────────────▶ one statement
 //!   snapshot ─────────▶ snapshot.rs: a transaction that only reads
 //!   commit ──▶ queue.rs: batches that wait ──▶ group.rs: one statement ──▶ mayfly_commit in functions.sql
+//!   commit of a purge ──▶ removal.rs: mayfly_remove, then a turn in the queue, then mayfly_removed ──▶ vacuum.rs
 //!                                       map.rs: which server holds the slot          server.rs: connections
 //! ```
 //!
@@ -24,6 +25,7 @@ mod listening;
 mod map;
 mod moving;
 mod queue;
+mod removal;
 mod schema;
 mod server;
 mod snapshot;
@@ -31,6 +33,7 @@ mod tending;
 mod time;
 mod tls;
 mod transaction;
+mod vacuum;
 
 use std::{
     collections::HashMap,
@@ -210,6 +213,13 @@ impl Inner {
         map.places.iter().all(|place| place.number == first.number).then(|| first.clone())
     }
 
+    /// The servers that hold anything.
+    fn held_servers(&self) -> Vec<Arc<Server>> {
+        let map = self.map.read();
+        let servers = map.places.iter().map(|place| (place.number, place.server.clone()));
+        servers.collect::<std::collections::BTreeMap<_, _>>().into_values().collect()
+    }
+
     /// Runs a task that the store owns.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock();
@@ -332,7 +342,13 @@ impl Inner {
         Err(Error::Moved)
     }
 
-    async fn clear_step(&self, slot: Slot, start: &[u8], end: &[u8], limit: usize) -> Result<ClearStep> {
+    async fn clear_step(
+        self: &Arc<Self>,
+        slot: Slot,
+        start: &[u8],
+        end: &[u8],
+        limit: usize,
+    ) -> Result<ClearStep> {
         // The function can choose by the beginning of values, which nobody asks for.
         let (lead, through) = (None::<&[u8]>, None::<&[u8]>);
         let (number, limit) = (i64::from(slot.0), limit as i64);
@@ -352,6 +368,7 @@ impl Inner {
                 .await?;
             if row.get(0) {
                 let keys = usize::try_from(row.get::<_, i64>(1)).unwrap_or_default();
+                vacuum::deleted(self, &place.server, keys);
                 return Ok(ClearStep { keys, more: row.get(3) });
             }
             self.reload_map().await?;
@@ -470,12 +487,22 @@ impl Upkeep for PostgresStore {
     }
 
     fn reclaim(&self) -> BoxFuture<'_, Result<()>> {
-        // The server's own vacuum does.
-        Box::pin(async { Ok(()) })
+        Box::pin(async {
+            for server in self.inner.held_servers() {
+                vacuum::vacuum(&server).await;
+            }
+            Ok(())
+        })
     }
 
     fn compact_when_idle(&self) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(async { Ok(false) })
+        Box::pin(async {
+            let mut is_done = false;
+            for server in self.inner.held_servers() {
+                is_done |= vacuum::shrink_when_idle(&server).await;
+            }
+            Ok(is_done)
+        })
     }
 
     /// Rows are deleted one by one: vacuum gives their space back.

@@ -12,8 +12,9 @@ use mayfly_storage::{
     peers::Peers,
     store::{
         Advance, Batch, Counter, Direction, Expect, Guard, Key, KeyRange, MarkAt, PageLimit, Put, SeqMark,
-        Slot, Space, Store,
+        Slot, Space, Store, Urgency,
     },
+    upkeep::Upkeep,
 };
 use mayfly_testkit::postgres::{empty_address, empty_address_on, empty_store, execute};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -191,6 +192,235 @@ async fn batches_across_servers_are_refused() {
     store.move_group(7 * 97 % 256, 2).await.unwrap();
     assert!(matches!(store.commit(both()).await, Err(Error::Apart)));
     assert_eq!((feed(&store, 0).await, feed(&store, 1).await), (vec![1], vec![1]));
+}
+
+/// Rows of one slot as a purge removes them: what is left, what is gone, and what else the batch does.
+struct Purge {
+    slot: Slot,
+}
+
+impl Purge {
+    const ROWS: u64 = 40;
+    const SLOT: Self = Self { slot: Slot(9 * 4096) };
+
+    fn key(&self, bytes: impl AsRef<[u8]>) -> Key {
+        Key { space: Space::Small, slot: self.slot, bytes: [b"purge/", bytes.as_ref()].concat() }
+    }
+
+    fn row(&self, number: u64) -> Key {
+        self.key([&b"row"[..], &number.to_be_bytes()].concat())
+    }
+
+    fn put(&self, key: Key, version: u64) -> Put {
+        Put { key, value: [&version.to_be_bytes()[..], b"value"].concat(), marks: Vec::new() }
+    }
+
+    /// The rows, each of a version that is its number, an entry for each, and two more.
+    fn load(&self) -> Batch {
+        let rows = (0..Self::ROWS).map(|number| self.put(self.row(number), number));
+        let entries = (0..Self::ROWS).map(|number| self.put(self.key(format!("entry{number}")), 0));
+        let more = [self.put(self.key("place"), 1), self.put(self.key("stays"), 7)];
+        Batch { puts: rows.chain(entries).chain(more).collect(), ..Batch::default() }
+    }
+
+    /// Removes all but the last row, with their entries, which not all are there.
+    fn batch(&self) -> Batch {
+        let gone = || 0..Self::ROWS - 1;
+        let guard = |key: Key, version: u64| Guard { key, expect: Expect::Version(version) };
+        let mut guards: Vec<_> = gone().map(|number| guard(self.row(number), number)).collect();
+        guards.push(guard(self.key("stays"), 7));
+        guards.push(Guard { key: self.key("purged"), expect: Expect::Absent });
+        // In no order that a server would choose.
+        guards.reverse();
+        let entries = gone().map(|number| self.key(format!("entry{number}")));
+        let deletes = gone().map(|number| self.row(number)).chain(entries).chain([self.key("never was")]);
+        Batch {
+            guards,
+            puts: vec![self.put(self.key("place"), 2)],
+            deletes: deletes.collect(),
+            advances: vec![Advance { counter: self.key("purged"), stamp: 0, tally: [-39, -500] }],
+            urgency: Urgency::Background,
+        }
+    }
+}
+
+/// What a purge removes is looked at once, by a way of its own. Its answers and what it leaves are those of every other
+/// commit, whatever stands in its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn removals_are_decided_as_commits_are() {
+    let purge = Purge::SLOT;
+    let rewritten = |number: u64| Batch { puts: vec![purge.put(purge.row(number), 99)], ..Batch::default() };
+    let deleted = |key: Key| Batch { deletes: vec![key], ..Batch::default() };
+    let counter = |stamp: u64| {
+        let advances = vec![Advance { counter: purge.key("purged"), stamp, tally: [-1, -1] }];
+        Batch { advances, ..Batch::default() }
+    };
+    let relying = |expect: Expect| {
+        let mut batch = purge.batch();
+        batch
+            .guards
+            .iter_mut()
+            .filter(|guard| guard.key == purge.key("purged"))
+            .for_each(|guard| guard.expect = expect);
+        batch
+    };
+    let urgent = Batch { urgency: Urgency::Foreground, ..purge.batch() };
+    let no_counter = Batch { puts: vec![purge.put(purge.key("purged"), 1)], ..Batch::default() };
+    let uncounted = Batch { advances: Vec::new(), ..purge.batch() };
+    let cases = [
+        ("nothing is in the way", None, purge.batch()),
+        ("somebody waits", None, urgent),
+        ("nothing is counted", None, uncounted),
+        ("a row was written again", Some(rewritten(20)), purge.batch()),
+        ("the first row is gone", Some(deleted(purge.row(0))), purge.batch()),
+        ("what it relies on besides is gone", Some(deleted(purge.key("stays"))), purge.batch()),
+        ("another has purged", Some(counter(0)), purge.batch()),
+        ("another has purged, and that is known", Some(counter(0)), relying(Expect::Version(1))),
+        ("the counter has a stamp", Some(counter(5)), relying(Expect::Version(1))),
+        ("the counter is none", Some(no_counter), relying(Expect::Version(1))),
+    ];
+    for (name, first, batch) in cases {
+        let (model, store) = (mayfly_storage::MemoryStore::new(), empty_store().await);
+        let stores: [&dyn Store; 2] = [&model, &store];
+        let mut seen = Vec::new();
+        for store in stores {
+            store.commit(purge.load()).await.unwrap();
+            if let Some(first) = &first {
+                store.commit(first.clone()).await.unwrap();
+            }
+            // Twice: the second time most of it is gone.
+            let answers = [store.commit(batch.clone()).await, store.commit(batch.clone()).await];
+            let range = KeyRange::prefix(Space::Small, purge.slot, b"purge/".to_vec());
+            let limit = PageLimit { rows: 1000, bytes: usize::MAX };
+            let left = store.snapshot().await.unwrap().scan(&range, Direction::Forward, limit).await.unwrap();
+            seen.push((answers.map(|answer| format!("{answer:?}")), left.rows));
+        }
+        assert_eq!(seen[0], seen[1], "{name}");
+    }
+}
+
+/// That way is another than that of every other commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn removals_go_a_way_of_their_own() {
+    let (purge, address) = (Purge::SLOT, empty_address().await);
+    PostgresStore::open(&address).await.unwrap().commit(purge.load()).await.unwrap();
+    execute(&address, "DROP FUNCTION mayfly_commit").await;
+    let store = PostgresStore::open(&address).await.unwrap();
+    store.commit(purge.batch()).await.unwrap();
+    assert!(store.commit(purge.batch()).await.is_err(), "nothing to remove is for the other way to refuse");
+}
+
+/// Somebody who has the slot waits for a row that is being removed, and the removal waits for the slot: it gives way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn removals_give_way_to_who_has_the_slot() {
+    let (purge, address) = (Purge::SLOT, empty_address().await);
+    let store = Arc::new(PostgresStore::open(&address).await.unwrap());
+    store.commit(purge.load()).await.unwrap();
+    let (stranger, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { connection.await.is_ok() });
+    let slot = purge.slot.0;
+    stranger
+        .batch_execute(&format!("BEGIN; SELECT 1 FROM mayfly_slot WHERE slot = {slot} FOR UPDATE"))
+        .await
+        .unwrap();
+    let removing = store.clone();
+    tasks.spawn(async move { removing.commit(Purge::SLOT.batch()).await.is_ok() });
+    let blocked =
+        "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    while stranger.query_one(blocked, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    // It has deleted the rows, and waits for the slot; so this waits for the rows until it gives up.
+    let touched = stranger.execute(&format!("UPDATE mayfly_kv SET v = v WHERE slot = {slot}"), &[]).await;
+    assert_eq!(touched.unwrap(), 2 * Purge::ROWS + 2);
+    stranger.batch_execute("COMMIT").await.unwrap();
+    drop(stranger);
+    while let Some(ended) = tasks.join_next().await {
+        assert!(ended.unwrap(), "then it is done the other way");
+    }
+    let left = KeyRange::prefix(Space::Small, purge.slot, b"purge/row".to_vec());
+    assert_eq!(store.peek(&left, 100).await.unwrap().len(), 1);
+}
+
+/// A removal from a group that is being copied elsewhere is written down as any other change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn removals_from_a_group_that_moves_go_with_it() {
+    let (purge, address) = (Purge::SLOT, empty_address().await);
+    let store = PostgresStore::open(&address).await.unwrap();
+    store.commit(purge.load()).await.unwrap();
+    execute(&address, "UPDATE mayfly_slot SET moving = true").await;
+    store.commit(purge.batch()).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await.unwrap();
+    let mut served = JoinSet::new();
+    served.spawn(connection);
+    let row = client.query_one("SELECT count(*) FROM mayfly_moved", &[]).await.unwrap();
+    // All that it deletes, the place and the counter.
+    assert_eq!(row.get::<_, i64>(0), purge.batch().deletes.len() as i64 + 2);
+    drop(client);
+    served.join_next().await.unwrap().unwrap().unwrap();
+}
+
+/// Rows that come and go take no more than a few times the space of those that are there at a time, and what is free at the end
+/// is given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn space_of_deleted_rows_is_used_again() {
+    const ROWS: u32 = 30_000;
+    let address = empty_address().await;
+    let store = PostgresStore::open(&address).await.unwrap();
+    let slot = Slot(9 * 4096);
+    let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await.unwrap();
+    let mut served = JoinSet::new();
+    served.spawn(connection);
+    // Here the server's own does nothing.
+    client.batch_execute("ALTER TABLE mayfly_kv SET (autovacuum_enabled = false)").await.unwrap();
+    let size = async || {
+        let row = client.query_one("SELECT pg_relation_size('mayfly_kv')", &[]).await.unwrap();
+        row.get::<_, i64>(0)
+    };
+    let key = |round: u32, number: u32| Key {
+        space: Space::Large,
+        slot,
+        bytes: [round.to_be_bytes(), number.to_be_bytes()].concat(),
+    };
+    let mut once = 0;
+    for round in 0..12 {
+        for some in (0..ROWS).collect::<Vec<_>>().chunks(5000) {
+            let put = |number: &u32| Put { key: key(round, *number), value: vec![1; 100], marks: Vec::new() };
+            store.commit(Batch { puts: some.iter().map(put).collect(), ..Batch::default() }).await.unwrap();
+        }
+        once = once.max(if round == 0 { size().await } else { 0 });
+        for some in (0..ROWS).collect::<Vec<_>>().chunks(5000) {
+            let deletes = some.iter().map(|number| key(round, *number)).collect();
+            store.commit(Batch { deletes, ..Batch::default() }).await.unwrap();
+        }
+    }
+    let most = size().await;
+    assert!(most < 6 * once, "{most} bytes for {once} at a time");
+    // Another test may be shown what is gone, for a moment.
+    while size().await >= once / 10 {
+        store.reclaim().await.unwrap();
+    }
+    // A row at the end keeps the table long, until it is written anew.
+    for some in (0..10 * ROWS).collect::<Vec<_>>().chunks(5000) {
+        let put = |number: &u32| Put { key: key(20, *number), value: vec![1; 200], marks: Vec::new() };
+        store.commit(Batch { puts: some.iter().map(put).collect(), ..Batch::default() }).await.unwrap();
+    }
+    let full = size().await;
+    for some in (0..10 * ROWS - 1).collect::<Vec<_>>().chunks(5000) {
+        let deletes = some.iter().map(|number| key(20, *number)).collect();
+        store.commit(Batch { deletes, ..Batch::default() }).await.unwrap();
+    }
+    store.reclaim().await.unwrap();
+    assert!(size().await > full / 2, "{} of {full} bytes", size().await);
+    while !store.compact_when_idle().await.unwrap() {}
+    assert!(size().await < full / 100, "{} of {full} bytes", size().await);
+    assert!(store.get(&key(20, 10 * ROWS - 1)).await.unwrap().is_some());
+    drop(client);
+    served.join_next().await.unwrap().unwrap().unwrap();
 }
 
 /// A batch that the server gives up for the sake of another transaction is tried again: the caller does not notice.

@@ -196,6 +196,8 @@ struct Sample {
     age: f64,
     lag: f64,
     disk: u64,
+    /// Of the server below, beside the disk.
+    journal: u64,
     resident: u64,
     cpu: f64,
 }
@@ -312,7 +314,8 @@ impl Stage {
         let lag = ledger.lag_seconds(told.purged, life, at);
         drop(ledger);
         let (disk, resident, cpu) = (subject.disk_bytes(), subject.resident_bytes(), subject.cpu_seconds());
-        Ok(Sample { at, inserted, living, told, age, lag, disk, resident, cpu })
+        let journal = subject.journal_bytes();
+        Ok(Sample { at, inserted, living, told, age, lag, disk, journal, resident, cpu })
     }
 }
 
@@ -513,7 +516,7 @@ fn line(kind: &Kind, expires: bool, sample: &Sample, document_bytes: usize) -> s
         "server": kind.name(), "expires": expires, "at": sample.at, "inserted": sample.inserted, "living": sample.living,
         "livingBytes": sample.living * document_bytes as u64, "ever": sample.told.ever, "purged": sample.told.purged,
         "backlog": sample.told.backlog, "lagTold": sample.told.lag_seconds, "lag": sample.lag, "metricsAge": sample.age,
-        "diskBytes": sample.disk, "residentBytes": sample.resident, "cpuSeconds": sample.cpu,
+        "diskBytes": sample.disk, "journalBytes": sample.journal, "residentBytes": sample.resident, "cpuSeconds": sample.cpu,
     })
 }
 
@@ -587,6 +590,11 @@ fn page(kinds: &[Kind], runs: &[Both], options: &Options) {
         format!("{:.0} MB", of(&both.with, &|run| run.most(|sample| sample.disk as f64)) / 1e6)
     });
     row("of 3 × living + 300 MB", "1", &|both| format!("{:.2}", of(&both.with, &Run::disk_share)));
+    if options.store == Store::Postgres {
+        row("PostgreSQL's journal at most, not in these", "", &|both| {
+            format!("{:.0} MB", of(&both.with, &|run| run.most(|sample| sample.journal as f64)) / 1e6)
+        });
+    }
     row("memory at most without, with", "", &|both| {
         let memory = |runs: &[Run]| of(runs, &|run| run.most(|sample| sample.resident as f64)) / 1e6;
         format!("{:.0}, {:.0} MB", memory(&both.without), memory(&both.with))

@@ -15,6 +15,38 @@ use crate::{
     ttl::{Cuts, DefaultTtl, OwnTtl},
 };
 
+/// A document that has expired.
+#[derive(Debug)]
+pub(super) enum Victim {
+    /// Its record says what goes with it.
+    Named(DocumentKey),
+    /// Its entry in the feed does, and where that stands.
+    Listed((u64, u16), FeedEntry),
+}
+
+impl Victim {
+    pub fn document(&self) -> &DocumentKey {
+        match self {
+            Self::Named(document) => document,
+            Self::Listed(_, entry) => &entry.document,
+        }
+    }
+
+    pub fn named(&self) -> Option<&DocumentKey> {
+        match self {
+            Self::Named(document) => Some(document),
+            Self::Listed(..) => None,
+        }
+    }
+
+    pub fn listed(&self) -> Option<((u64, u16), &FeedEntry)> {
+        match self {
+            Self::Named(_) => None,
+            Self::Listed(place, entry) => Some((*place, entry)),
+        }
+    }
+}
+
 /// The search for victims in one slot.
 pub(super) struct Search<'a> {
     container: &'a Container,
@@ -23,7 +55,9 @@ pub(super) struct Search<'a> {
     cuts: &'a Cuts,
     marks: &'a Marks,
     victims_max: usize,
-    pub victims: Vec<DocumentKey>,
+    /// Whether an entry in the feed is enough to remove its document.
+    lists: bool,
+    victims: Vec<Victim>,
     seen: HashSet<DocumentKey>,
     /// What is purged with these victims, and whether that is more than before.
     pub reach: Reach,
@@ -49,6 +83,7 @@ impl<'a> Search<'a> {
             cuts,
             marks,
             victims_max,
+            lists: is_listed(container),
             victims: Vec::new(),
             seen: HashSet::new(),
             reach,
@@ -58,13 +93,21 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// What was found since it was last asked.
+    pub fn take_victims(&mut self) -> Vec<Victim> {
+        std::mem::take(&mut self.victims)
+    }
+
     fn limit(&self) -> PageLimit {
         PageLimit { rows: self.victims_max.saturating_sub(self.victims.len()).max(1), bytes: usize::MAX }
     }
 
-    fn take(&mut self, document: DocumentKey) {
-        if self.seen.insert(document.clone()) {
-            self.victims.push(document);
+    fn take(&mut self, victim: Victim) {
+        // Without date rules a document stands in one queue.
+        let is_new =
+            self.container.ttl().date_rules.is_empty() || self.seen.insert(victim.document().clone());
+        if is_new {
+            self.victims.push(victim);
         }
     }
 
@@ -91,10 +134,14 @@ impl<'a> Search<'a> {
                 self.more = false;
                 break;
             }
+            let place = sequence_of(key)?;
             if inherits {
-                self.take(entry.document);
+                self.take(match self.lists {
+                    true => Victim::Listed(place, entry),
+                    false => Victim::Named(entry.document),
+                });
             }
-            self.reach.feed = Some(sequence_of(key)?);
+            self.reach.feed = Some(place);
             self.has_walked = true;
         }
         Ok(())
@@ -173,11 +220,16 @@ impl<'a> Search<'a> {
                 }
                 return Ok(None);
             }
-            self.take(DocumentKey::from_tail(&key[head + 8..])?);
+            self.take(Victim::Named(DocumentKey::from_tail(&key[head + 8..])?));
         }
         let last = page.rows.last().filter(|_| page.more);
         Ok(last.map(|(key, _)| [&key[..], &[0]].concat()))
     }
+}
+
+/// Whether entries in the feed tell all rows of their documents. A log wants the documents themselves.
+pub(super) fn is_listed(container: &Container) -> bool {
+    container.definition().log_minutes.is_none() && !container.has_rows_by_body()
 }
 
 /// Where to go on with queues that are longer than a tick. The deletes of what was taken from the head of one stand there for a

@@ -135,6 +135,18 @@ impl<'a> BatchBuilder<'a> {
         Ok(terms)
     }
 
+    /// Removes a document that its entry in the feed tells all of: where its body names rows, that is not so.
+    pub fn remove_listed(&mut self, (lsn, ordinal): (u64, u16), entry: &FeedEntry) {
+        debug_assert!(!self.container.has_rows_by_body());
+        let record = self.shard.record(&entry.document);
+        self.batch.guards.push(Guard { key: record.clone(), expect: Expect::Version(lsn) });
+        self.batch.deletes.push(record);
+        self.batch.deletes.push(self.shard.sequenced(Family::Feed, lsn, ordinal));
+        self.batch.deletes.extend(index::expiry_keys(self.shard, &entry.document, &entry.life));
+        self.tally[0] -= 1;
+        self.tally[1] -= i64::from(entry.size);
+    }
+
     fn put_record(&mut self, key: Key, document: &DocumentKey, record: &Record) {
         let (value, marks) = record.encode();
         self.batch.puts.push(Put { key, value, marks });
@@ -172,8 +184,8 @@ impl<'a> BatchBuilder<'a> {
             None => Ok(Vec::new()),
         };
         let (old_secondary, new_secondary) = (secondary_of(before)?, secondary_of(after)?);
-        let old_expiry = before.map(|record| index::expiry_keys(self.shard, document, record));
-        let new_expiry = after.map(|record| index::expiry_keys(self.shard, document, record));
+        let old_expiry = before.map(|record| index::expiry_keys(self.shard, document, &record.life));
+        let new_expiry = after.map(|record| index::expiry_keys(self.shard, document, &record.life));
         let (old_expiry, new_expiry) = (old_expiry.unwrap_or_default(), new_expiry.unwrap_or_default());
 
         let gone = old

@@ -227,6 +227,81 @@ BEGIN
     END IF;
 END $$;
 
+-- Removes rows of known versions and what goes along with them: the first half of what `mayfly_commit` would do with a
+-- batch that does little else, in one look at each row. Whether it was done: otherwise the transaction is to be given up,
+-- and `mayfly_commit` to be asked. So it is if the group of the slot is being copied elsewhere, as that one knows how to
+-- write down what was changed.
+--
+-- The slot is not taken yet, so that other commits go on meanwhile. Who has it may wait for one of these rows while this
+-- transaction waits for the slot: it gives up after `p_wait`.
+--
+-- `r_key` is in ascending order, without repeats.
+CREATE OR REPLACE FUNCTION mayfly_remove(
+    p_slot int8, p_epoch int8, p_wait text, f_version int8[], r_key bytea[], r_version bytea[], d_key bytea[]
+) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+    found bytea[];
+BEGIN
+    -- As it seems: nothing is begun in vain. `mayfly_removed` looks again.
+    IF NOT EXISTS (SELECT 1 FROM mayfly_slot s
+                   WHERE s.slot = p_slot AND s.epoch = p_epoch AND NOT s.moving AND NOT s.floor > ANY (f_version)) THEN
+        RETURN false;
+    END IF;
+    -- Nobody waits for the disk: what is lost in a crash is done again.
+    PERFORM set_config('lock_timeout', p_wait, true), set_config('synchronous_commit', 'off', true);
+    WITH gone AS (DELETE FROM mayfly_kv kv WHERE kv.slot = p_slot AND kv.k = ANY (r_key)
+                  RETURNING kv.k, substr(kv.v, 1, 8) AS version)
+        SELECT array_agg(gone.version ORDER BY gone.k) INTO found FROM gone;
+    IF found IS DISTINCT FROM r_version THEN
+        RETURN false;
+    END IF;
+    IF cardinality(d_key) > 0 THEN
+        DELETE FROM mayfly_kv kv WHERE kv.slot = p_slot AND kv.k = ANY (d_key);
+    END IF;
+    RETURN true;
+END $$;
+
+-- The second half: takes the slot, judges the other guards, writes the rest and raises `c_key`, a counter, if it is one. If
+-- not done, the transaction is to be given up.
+CREATE OR REPLACE FUNCTION mayfly_removed(
+    p_slot int8, p_group int4, p_epoch int8,
+    f_version int8[], g_key bytea[], g_version bytea[],
+    c_key bytea, c_first int8, c_second int8,
+    p_key bytea[], p_value bytea[],
+    OUT o_done bool, OUT o_floor int8, OUT o_counter bytea
+) LANGUAGE plpgsql AS $$
+DECLARE
+    is_moving bool;
+    c bytea;
+BEGIN
+    o_done := false;
+    SELECT t.o_floor, t.o_moving INTO o_floor, is_moving FROM mayfly_take(p_slot, p_group, p_epoch) t;
+    IF o_floor IS NULL OR is_moving OR o_floor > ANY (f_version) THEN
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT 1 FROM unnest(g_key, g_version) AS g(k, want)
+               WHERE (SELECT substr(kv.v, 1, 8) FROM mayfly_kv kv WHERE kv.slot = p_slot AND kv.k = g.k)
+                   IS DISTINCT FROM g.want) THEN
+        RETURN;
+    END IF;
+    IF c_key IS NOT NULL THEN
+        SELECT kv.v INTO c FROM mayfly_kv kv WHERE kv.slot = p_slot AND kv.k = c_key;
+        c := coalesce(c, decode(repeat('00', 32), 'hex'));
+        -- No counter, or one with a stamp, which this does not know how to judge.
+        IF length(c) <> 32 OR substr(c, 9, 8) <> decode(repeat('00', 8), 'hex') THEN
+            RETURN;
+        END IF;
+        o_counter := mayfly_bytes(mayfly_number(substr(c, 1, 8)) + 1) || substr(c, 9, 8)
+            || mayfly_bytes(mayfly_number(substr(c, 17, 8)) + c_first)
+            || mayfly_bytes(mayfly_number(substr(c, 25, 8)) + c_second);
+        p_key := p_key || c_key;
+        p_value := p_value || o_counter;
+    END IF;
+    INSERT INTO mayfly_kv (slot, k, v) SELECT p_slot, p.k, p.v FROM unnest(p_key, p_value) AS p(k, v)
+        ON CONFLICT (slot, k) DO UPDATE SET v = excluded.v;
+    o_done := true;
+END $$;
+
 -- Removes up to p_limit keys of a range; all of them, or those whose value begins with p_lead and a number of at most
 -- p_through. The last key that was looked at, and whether there may be more behind it.
 CREATE OR REPLACE FUNCTION mayfly_clear(

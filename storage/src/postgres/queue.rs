@@ -9,7 +9,8 @@
 //! Each server that is written to has a few runners. One sends whatever waits for slots that no other runner has, as one
 //! statement, answers, and looks again. The slower the server and the more writers there are, the larger the groups; a
 //! transaction, and its wait for the disk, is shared by all in it. Work of the background does not queue here: its batches
-//! are large and go alone, few at a time.
+//! are large and go alone, few at a time. But who has deleted much and wants the slot at last gets it before the batches
+//! that wait ([`turn`]): the server lets in whoever comes when a slot is free, and that would always be a batch.
 //!
 //! A batch that waited may rely on what a group before it has just changed. That is known here, so it is refused here:
 //! many that want the same row do not ask the server one by one.
@@ -19,6 +20,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
 use deadpool_postgres::Object;
@@ -30,6 +32,9 @@ use super::{
     changed::Changed,
     group::{Claimed, Decided, Group},
     is_urgent, pause_for_move,
+    removal::Removal,
+    server::pause,
+    vacuum,
 };
 use crate::{
     Error, Result,
@@ -73,6 +78,8 @@ struct Waiting {
     is_taken: bool,
     /// The first so many of the jobs were there when that was sent.
     older: usize,
+    /// Who wants to write to it beside the queue, next.
+    claims: VecDeque<oneshot::Sender<Turn>>,
 }
 
 struct Job {
@@ -140,8 +147,22 @@ impl Line {
         taken
     }
 
+    /// Takes a slot from those that are ready, or gets in line for it. Whether it was taken.
+    fn claim(&mut self, slot: Slot, tell: oneshot::Sender<Turn>) -> bool {
+        let waiting = self.slots.entry(slot).or_default();
+        if waiting.is_taken {
+            waiting.claims.push_back(tell);
+            return false;
+        }
+        waiting.is_taken = true;
+        waiting.older = waiting.jobs.len();
+        self.ready_batches -= waiting.jobs.len();
+        self.ready.retain(|other| *other != slot);
+        true
+    }
+
     /// A slot is written to no longer.
-    fn release(&mut self, store: &Inner, slot: Slot, changed: &Changed) {
+    fn release(&mut self, store: &Arc<Inner>, server: i32, slot: Slot, changed: &Changed) {
         let Some(waiting) = self.slots.get_mut(&slot) else { return };
         waiting.is_taken = false;
         let jobs = std::mem::take(&mut waiting.jobs);
@@ -155,12 +176,62 @@ impl Line {
                 }
             }
         }
+        while let Some(claim) = waiting.claims.pop_front() {
+            match claim.send(Turn { store: store.clone(), server, slot, is_void: false }) {
+                Ok(()) => {
+                    (waiting.is_taken, waiting.older) = (true, waiting.jobs.len());
+                    return;
+                }
+                // Given up: there is nothing to release.
+                Err(mut turn) => turn.is_void = true,
+            }
+        }
         if waiting.jobs.is_empty() {
             self.slots.remove(&slot);
         } else {
             self.ready_batches += waiting.jobs.len();
             self.ready.push_back(slot);
         }
+    }
+}
+
+/// A slot that no batch of the queue is sent to.
+pub struct Turn {
+    store: Arc<Inner>,
+    server: i32,
+    slot: Slot,
+    /// It was never given.
+    is_void: bool,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.is_void {
+            return;
+        }
+        let is_wanted = {
+            let mut lines = self.store.queues.0.lock();
+            let line = lines.entry(self.server).or_default();
+            line.release(&self.store, self.server, self.slot, &Changed::default());
+            line.wants_runner()
+        };
+        if is_wanted {
+            self.store.spawn(run(self.store.clone(), self.server));
+        }
+    }
+}
+
+/// Waits until no batch of the queue is under way to a slot, but not for longer than that.
+pub async fn turn(store: &Arc<Inner>, slot: Slot, wait_max: Duration) -> Option<Turn> {
+    let (tell, told) = oneshot::channel();
+    let server = store.place(slot).number;
+    let is_taken = store.queues.0.lock().entry(server).or_default().claim(slot, tell);
+    if is_taken {
+        return Some(Turn { store: store.clone(), server, slot, is_void: false });
+    }
+    tokio::select! {
+        turn = told => turn.ok(),
+        () = pause(wait_max) => None,
     }
 }
 
@@ -179,10 +250,29 @@ pub async fn commit(store: &Arc<Inner>, slot: Slot, batch: Batch) -> Result<Comm
         store.spawn(async move {
             // Closed never: it belongs to the store.
             let _turn = alone.background.acquire().await;
-            settle(&alone, vec![(slot, job)]).await;
+            match remove(&alone, slot, &job.batch).await {
+                Some(answer) => drop(job.reply.send(answer)),
+                None => drop(settle(&alone, vec![(slot, job)]).await),
+            }
         });
     }
     answer.await.unwrap_or(Err(Error::Poisoned))
+}
+
+/// Commits a batch that removes many rows. Nothing if it is something else, or if it is not clear that it can be.
+async fn remove(store: &Arc<Inner>, slot: Slot, batch: &Batch) -> Option<Result<Committed>> {
+    let (removal, place) = (Removal::of(slot, batch)?, store.place(slot));
+    let removed = match removal.send(store, &place).await {
+        Ok(removed) => removed,
+        Err(error) => return Some(Err(error)),
+    };
+    if let Some(floor) = removed.floor {
+        store.saw_floor(slot, floor);
+    }
+    let answer = Ok(Committed { counters: removed.counter?.into_iter().collect() });
+    count(store, std::slice::from_ref(&answer));
+    vacuum::deleted(store, &place.server, batch.deletes.len());
+    Some(answer)
 }
 
 /// Commits what waits for a server until nothing does.
@@ -219,7 +309,7 @@ async fn process(store: &Arc<Inner>, server: i32, jobs: Jobs) {
         let line = lines.entry(server).or_default();
         line.under_way -= batches;
         slots.retain(|slot| !alone.contains_key(slot));
-        slots.iter().for_each(|slot| line.release(store, *slot, &changed));
+        slots.iter().for_each(|slot| line.release(store, server, *slot, &changed));
     }
     for (slot, jobs) in alone {
         let settled = store.clone();
@@ -228,7 +318,7 @@ async fn process(store: &Arc<Inner>, server: i32, jobs: Jobs) {
             let is_wanted = {
                 let mut lines = settled.queues.0.lock();
                 let line = lines.entry(server).or_default();
-                line.release(&settled, slot, &changed);
+                line.release(&settled, server, slot, &changed);
                 line.wants_runner()
             };
             if is_wanted {
@@ -256,6 +346,9 @@ async fn send(store: &Arc<Inner>, jobs: &Jobs) -> Result<Vec<Decided>> {
         Decided::Elsewhere | Decided::Alone => None,
     });
     count(store, answers);
+    let done = |(_, decided): &(_, &Decided)| matches!(decided, Decided::Answer(Ok(_)));
+    let done = batches.iter().zip(&decided).filter(done);
+    vacuum::deleted(store, &first.server, done.map(|((_, batch), _)| batch.deletes.len()).sum());
     Ok(decided)
 }
 

@@ -16,7 +16,7 @@ const FUNCTIONS: &str = include_str!("functions.sql");
 
 /// The version of `schema.sql` and `functions.sql`. Those before had the same tables. Functions of theirs stay where they
 /// are, for nodes that have not been replaced yet.
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 const SAME_TABLES: std::ops::Range<i32> = 1..VERSION;
 
 /// Nodes that start together make the tables together; one of them wins and the others look again.

@@ -11,7 +11,10 @@ use std::{future::Future, time::Duration};
 use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Timeouts};
 use tokio_postgres::{Config, NoTls, error::SqlState};
 
-use super::tls::{Address, is_final};
+use super::{
+    tls::{Address, is_final},
+    vacuum::Vacuum,
+};
 use crate::{Error, Result};
 
 /// Connections for single statements. More than a server has cores only wait inside it instead of here.
@@ -46,6 +49,8 @@ pub type Answered<T> = std::result::Result<T, tokio_postgres::Error>;
 pub struct Server {
     statements: Pool,
     snapshots: Pool,
+    /// What was deleted there.
+    pub vacuum: Vacuum,
     /// For connections that are nobody else's.
     pub address: Address,
     /// Where it is, without what is secret.
@@ -84,7 +89,7 @@ impl Server {
                 .map_err(|error| Error::Unusable(error.to_string()))
         };
         let (statements, snapshots) = (pool(STATEMENTS_MAX)?, pool(SNAPSHOTS_MAX)?);
-        Ok(Self { statements, snapshots, address, name })
+        Ok(Self { statements, snapshots, vacuum: Vacuum::default(), address, name })
     }
 
     /// A connection for one statement.

@@ -132,19 +132,35 @@ impl PostgresSnapshot {
     }
 
     async fn page(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
-        check_scan(range, limit.rows)?;
         let mut page = Page::default();
+        let mut take = |key: &[u8], value: &[u8]| {
+            page.rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+        };
+        let (_, more) = self.walk(range, direction, limit, &mut take).await?;
+        page.more = more;
+        Ok(page)
+    }
+
+    /// Gives `take` the rows of a page: how many there were, and whether there are more.
+    async fn walk(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        take: &mut (dyn FnMut(&[u8], &[u8]) + Send),
+    ) -> Result<(usize, bool)> {
+        check_scan(range, limit.rows)?;
         if range.is_empty() {
-            return Ok(page);
+            return Ok((0, false));
         }
         let (place, view) = self.enter(range.slot).await?;
         let client = opened(&view)?.client()?;
         let (mut start, mut end) = bounds(range);
-        let mut bytes = 0;
+        let (mut taken, mut bytes) = (0, 0);
         let mut wanted = if limit.bytes == usize::MAX { ROWS_MAX } else { ROWS_FIRST };
         loop {
             // One more than fits says whether there is more.
-            let asked = limit.rows.saturating_sub(page.rows.len()).saturating_add(1).min(wanted);
+            let asked = limit.rows.saturating_sub(taken).saturating_add(1).min(wanted);
             let text = if direction == Direction::Forward { FORWARD } else { REVERSE };
             let ask = async {
                 let statement = client.prepare_cached(text).await?;
@@ -152,15 +168,15 @@ impl PostgresSnapshot {
             };
             let rows = ask.await.map_err(|error| place.server.failed(&error))?;
             for row in &rows {
-                if !page.rows.is_empty() && limit.is_reached(page.rows.len(), bytes) {
-                    page.more = true;
-                    return Ok(page);
+                if taken > 0 && limit.is_reached(taken, bytes) {
+                    return Ok((taken, true));
                 }
                 let (key, value): (&[u8], &[u8]) = (row.get(0), row.get(1));
                 bytes += key.len() - 1 + value.len();
-                page.rows.push((Bytes::copy_from_slice(&key[1..]), Bytes::copy_from_slice(value)));
+                taken += 1;
+                take(&key[1..], value);
             }
-            let Some(last) = rows.last().filter(|_| rows.len() == asked) else { return Ok(page) };
+            let Some(last) = rows.last().filter(|_| rows.len() == asked) else { return Ok((taken, false)) };
             let last: Vec<u8> = last.get(0);
             match direction {
                 Direction::Forward => start = [&last[..], &[0]].concat(),
@@ -226,6 +242,17 @@ impl Snapshot for PostgresSnapshot {
         _: Option<&'a MayHold<'_>>,
         keep: &'a mut Keep<'_>,
     ) -> BoxFuture<'a, Result<Sieved>> {
-        Box::pin(async move { Ok(Sieved::of(self.page(range, direction, limit).await?, keep)) })
+        Box::pin(async move {
+            let (mut rows, mut last) = (Vec::new(), Vec::new());
+            let mut take = |key: &[u8], value: &[u8]| {
+                last.clear();
+                last.extend_from_slice(key);
+                if keep(key, value, true) {
+                    rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+                }
+            };
+            let (met, more) = self.walk(range, direction, limit, &mut take).await?;
+            Ok(Sieved { rows, met, cut_after: more.then(|| last.into()) })
+        })
     }
 }

@@ -57,6 +57,11 @@ impl PathRules {
         PathRules { nodes: vec![Node { subtree: Some(true), includes_below: true, ..Node::default() }] }
     }
 
+    /// Whether some leaf may be included.
+    pub fn include_some(&self) -> bool {
+        self.nodes.first().is_some_and(|root| root.includes_below)
+    }
+
     /// Whether the leaf at `path` is included.
     pub fn decide(&self, path: &[PathStep<'_>]) -> bool {
         let cursor = path.iter().fold(self.root(), |cursor, step| match step {
