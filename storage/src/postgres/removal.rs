@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use deadpool_postgres::Object;
 use tokio_postgres::{error::SqlState, types::ToSql};
 
-use super::{Inner, group::stored_key, map::Place, queue};
+use super::{Inner, group::stored_key, map::Place, queue, server::Answered, transaction::Transaction};
 use crate::{
     Result,
     store::{Batch, Counter, Expect, Slot, Urgency},
@@ -112,43 +112,28 @@ impl<'a> Removal<'a> {
     /// A transaction of its own, of two statements.
     pub async fn send(&self, store: &Arc<Inner>, place: &Place) -> Result<Removed> {
         let sent = place.server.write(async |connection: Object| {
-            match self.send_halves(store, &connection, place).await {
-                Err(error) if error.is_closed() => Err(error),
-                removed => {
-                    if !matches!(&removed, Ok(Removed { counter: Some(_), .. }))
-                        && connection.batch_execute("ROLLBACK").await.is_err()
-                    {
-                        // In an unknown state, so not for anybody else.
-                        drop(Object::take(connection));
-                    }
-                    match removed {
-                        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
-                            Ok(Removed::default())
-                        }
-                        removed => removed,
-                    }
-                }
+            let transaction = Transaction::begin(connection, "BEGIN").await?;
+            let removed = match self.send_halves(store, &transaction, place).await {
+                // Somebody else has one of the rows, or the slot.
+                Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Removed::default(),
+                removed => removed?,
+            };
+            match removed.counter {
+                Some(_) => transaction.commit().await?,
+                None => transaction.rollback().await?,
             }
+            Ok(removed)
         });
         sent.await
     }
 
-    async fn send_halves(
-        &self,
-        store: &Arc<Inner>,
-        connection: &Object,
-        place: &Place,
-    ) -> std::result::Result<Removed, tokio_postgres::Error> {
+    async fn send_halves(&self, store: &Arc<Inner>, connection: &Object, place: &Place) -> Answered<Removed> {
         let slot = i64::from(self.slot.0);
         let remove = connection.prepare_cached(REMOVE).await?;
         let removed = connection.prepare_cached(REMOVED).await?;
         let first: [&(dyn ToSql + Sync); 7] =
             [&slot, &place.epoch, &WAIT, &self.floors, &self.rows, &self.versions, &self.deletes];
-        // One behind the other without waiting.
-        let (begun, row) =
-            tokio::join!(connection.batch_execute("BEGIN"), connection.query_one(&remove, &first));
-        begun?;
-        if !row?.get::<_, bool>(0) {
+        if !connection.query_one(&remove, &first).await?.get::<_, bool>(0) {
             return Ok(Removed::default());
         }
         // Writers of this node would come between for as long as there are any: the server does not queue them.
@@ -171,10 +156,6 @@ impl<'a> Removal<'a> {
         let row = connection.query_one(&removed, &second).await?;
         let counter: Option<&[u8]> = row.get(2);
         let counter = counter.map_or(Some(None), |bytes| Counter::decode(bytes).map(Some));
-        let removed = Removed { counter: counter.filter(|_| row.get(0)), floor: row.get(1) };
-        if removed.counter.is_some() {
-            connection.batch_execute("COMMIT").await?;
-        }
-        Ok(removed)
+        Ok(Removed { counter: counter.filter(|_| row.get(0)), floor: row.get(1) })
     }
 }
