@@ -554,8 +554,9 @@ fn page(kinds: &[Kind], runs: &[Both], options: &Options) {
     println!("| | goal | {} |", names.join(" | "));
     println!("|---|---|{}", "---|".repeat(names.len()));
     let row = |name: &str, goal: &str, figure: &dyn Fn(&Both) -> String| {
-        let cells: Vec<_> = runs.iter().map(figure).collect();
-        println!("| {name} | {goal} | {} |", cells.join(" | "));
+        // Without a control there is nothing to take a median of.
+        let cells = runs.iter().map(figure).map(|cell| cell.replace("NaN", "not run"));
+        println!("| {name} | {goal} | {} |", cells.collect::<Vec<_>>().join(" | "));
     };
     type Figure = fn(&Run) -> f64;
     let of = |runs: &[Run], figure: &dyn Fn(&Run) -> f64| median(runs.iter().map(figure).collect());
